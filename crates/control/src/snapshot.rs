@@ -313,6 +313,12 @@ pub struct Back {
     pub made_unavailable: u64,
     /// Exchanges that found the queue full.
     pub overflows: u64,
+    /// Exchanges that were refused because too many waited for an answer.
+    pub pending_refused: u64,
+    /// Retries that the budget had no room for.
+    pub retries_withheld: u64,
+    /// Requests that were sent to a second endpoint.
+    pub hedges: u64,
 }
 
 /// Averages over about the last 1,024 exchanges, and the most since the start, in milliseconds.

@@ -4,7 +4,7 @@ use ahash::HashSet;
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
-use weir_expr::settings::{Spread, Ties};
+use weir_expr::settings::{Measured, Spread, Ties, Times};
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::{BalanceKey, EndpointKey, HostPort, PoolId, UpstreamTlsUse};
@@ -31,10 +31,17 @@ impl<'m> Cx<'m> {
                     let key = unique_key(id, &place.name, &mut taken);
                     // Whoever changes a pool names endpoints by number, from zero: each has one of its own.
                     let number = pool.group.as_ref().map_or(at, |_| configs.len() as u32);
-                    configs.push(endpoint_config(endpoint, key, number, place.address.is_none()));
+                    configs.push(endpoint_config(pool, endpoint, key, number, place.address.is_none()));
                     endpoints.push(cx.endpoint(pool, endpoint, key, place.address));
                 }
             });
+        }
+        let cookies = pool.sticky.as_ref().and_then(|sticky| sticky.key.as_deref());
+        let cookies = cookies.and_then(|key| plan::CookieKey::new(key.as_bytes())).map(Arc::new);
+        if let Some(cookies) = &cookies {
+            for endpoint in endpoints.iter_mut().filter(|endpoint| endpoint.cookie.is_none()) {
+                endpoint.cookie = Some(cookies.value(endpoint.key));
+            }
         }
         plan::Pool {
             id,
@@ -43,6 +50,7 @@ impl<'m> Cx<'m> {
                 config: Arc::new(PoolConfig::new(balance, Self::pool_options(pool), configs)),
                 endpoints,
                 fresh: pool.fresh.as_deref().map(|fresh| Arc::new(self.fresh(pool, fresh))),
+                cookies,
             }),
             key,
             keepalive: pool.keepalive.clone(),
@@ -53,6 +61,7 @@ impl<'m> Cx<'m> {
             stickiness: pool.stickiness.as_ref().map(|one| Box::new(self.stickiness(one))),
             unavailable: pool.unavailable,
             outliers: pool.outliers,
+            guards: guards(pool),
             group: pool.group.clone().map(Box::new),
         }
     }
@@ -61,7 +70,7 @@ impl<'m> Cx<'m> {
     fn fresh(&mut self, pool: &'m model::Pool, fresh: &'m model::Endpoint) -> plan::Fresh {
         let key = EndpointKey::of(PoolId::from_name(&pool.name), "");
         plan::Fresh {
-            config: endpoint_config(fresh, key, 0, false),
+            config: endpoint_config(pool, fresh, key, 0, false),
             endpoint: self.endpoint(pool, fresh, key, None),
             resolver: pool.resolver.as_ref().map(|resolver| self.resolver(resolver)),
         }
@@ -100,6 +109,7 @@ impl<'m> Cx<'m> {
         let times = match pool.balance {
             model::Balance::LeastTime(times) => Some(times),
             model::Balance::Random { times, .. } => times,
+            model::Balance::PeakEwma { .. } => Some(Times { of: Measured::First, in_flight: true }),
             _ => None,
         };
         PoolOptions {
@@ -109,6 +119,7 @@ impl<'m> Cx<'m> {
             times,
             panic_percent: pool.panic_percent,
             load_percent: pool.load_percent,
+            near_percent: pool.locality.as_ref().map(|locality| locality.least_percent),
         }
     }
 
@@ -130,6 +141,8 @@ impl<'m> Cx<'m> {
                 let method = if *consistent { Balance::HashKetama } else { Balance::HashModulo };
                 (method, BalanceKey::Text(self.template(key)))
             }
+            model::Balance::Maglev { key } => (Balance::Maglev, BalanceKey::TextOrTurns(self.template(key))),
+            model::Balance::PeakEwma { decay } => (Balance::PeakEwma(*decay), BalanceKey::None),
             model::Balance::KeyHash { key, consistent, function, avalanche } => {
                 let hash = KeyHash { function: self.hash_function(*function), avalanche: *avalanche };
                 let method = if *consistent { Balance::Ring(hash) } else { Balance::Map(hash) };
@@ -393,7 +406,18 @@ fn unique_key(pool: PoolId, name: &str, taken: &mut HashSet<EndpointKey>) -> End
     key
 }
 
+fn guards(pool: &model::Pool) -> Option<Box<plan::Guards>> {
+    let guards = plan::Guards {
+        max_pending: pool.max_pending.unwrap_or(0),
+        retry_budget: pool.retry_budget,
+        hedge: pool.hedge,
+    };
+    let none = guards.max_pending == 0 && guards.retry_budget.is_none() && guards.hedge.is_none();
+    (!none).then(|| Box::new(guards))
+}
+
 fn endpoint_config(
+    pool: &model::Pool,
     endpoint: &model::Endpoint,
     key: EndpointKey,
     at: u32,
@@ -411,5 +435,6 @@ fn endpoint_config(
         fail_timeout: endpoint.fail_timeout,
         max_conns: endpoint.max_connections.unwrap_or(0),
         slow_start: endpoint.slow_start.unwrap_or_default(),
+        near: pool.locality.as_ref().is_some_and(|here| endpoint.zone.as_ref() == Some(&here.zone)),
     }
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::check::{AgentCheck, CheckStep, Cuts, FirstState, Observe};
 use weir_expr::settings::{
-    BackupUse, NameHolds, Outliers, PoolGroup, ProxyProtocol, Spread, Ties, Times, Unavailable,
+    BackupUse, Hedge, Locality, NameHolds, Outliers, PoolGroup, ProxyProtocol, RetryBudget, Spread, Ties,
+    Times, Unavailable,
 };
 
 use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
@@ -61,6 +62,18 @@ pub struct Pool {
     /// Under consistent hashing: the most that an endpoint has in flight, in percent of its share of all; 0: no bound.
     #[serde(skip_serializing_if = "no_bound")]
     pub load_percent: u16,
+    /// Endpoints near by are preferred.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locality: Option<Locality>,
+    /// What retries may add to its requests; `None`: as many as routes say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_budget: Option<RetryBudget>,
+    /// When requests are sent to a second endpoint while the first one has not answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hedge: Option<Hedge>,
+    /// Exchanges that may wait for an answer to begin; one more is refused with 503. `None`: no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_pending: Option<u32>,
     /// How it is named to whoever changes it while running; `None`: by its name alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<PoolGroup>,
@@ -116,6 +129,16 @@ pub enum Balance {
         function: HashFunction,
         /// `avalanche` modifier.
         avalanche: bool,
+    },
+    /// Maglev: a key has a slot in a table that endpoints share, and few keys move when they change.
+    Maglev {
+        /// Key. Where it is empty, endpoints take turns.
+        key: Template,
+    },
+    /// The better of two by the time to the head of an answer, in which peaks count at once.
+    PeakEwma {
+        /// How long a peak is remembered.
+        decay: Duration,
     },
     /// HAProxy `static-rr`.
     StaticRoundRobin,
@@ -201,6 +224,9 @@ pub struct Endpoint {
     pub begins: Option<weir_expr::settings::Begins>,
     /// HAProxy numeric id.
     pub id: Option<u32>,
+    /// The zone that it is in, for [`Pool::locality`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
 }
 
 /// A name that is looked up while running.
@@ -275,6 +301,9 @@ pub struct Sticky {
     pub route: Vec<Template>,
     /// How it is made.
     pub mode: StickyMode,
+    /// What stands in the cookie for an endpoint without a value of its own is made by this secret, and tells nothing of it.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "weir_expr::form::secret")]
+    pub key: Option<String>,
     /// The cookie does not reach the endpoint.
     pub indirect: bool,
     /// Forbid shared caching when it is set.
@@ -308,6 +337,7 @@ impl Sticky {
             cookie: cookie.to_owned(),
             route: Vec::new(),
             mode: StickyMode::Insert,
+            key: None,
             indirect: false,
             no_cache: false,
             post_only: false,

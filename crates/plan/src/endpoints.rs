@@ -11,7 +11,9 @@ use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
+use sha2::Sha256;
 use weir_control::changes::NewEndpoint;
 use weir_control::{EndpointKey, PoolId};
 use weir_expr::check::{AgentCheck, Cuts};
@@ -32,6 +34,32 @@ pub struct EndpointSet {
     /// What endpoints that are given while running have where nothing else is said; `None`: what the first one has.
     #[serde(skip)]
     pub fresh: Option<Arc<Fresh>>,
+    /// Makes the cookies of endpoints that were given none.
+    #[serde(skip)]
+    pub cookies: Option<Arc<CookieKey>>,
+}
+
+/// Makes values of cookies of endpoints' keys. Without the secret they tell nothing: neither an address, nor whether two files mean
+/// the same endpoint.
+pub struct CookieKey(Hmac<Sha256>);
+
+impl std::fmt::Debug for CookieKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CookieKey")
+    }
+}
+
+impl CookieKey {
+    /// Of a secret of any length.
+    pub fn new(secret: &[u8]) -> Option<Self> {
+        Hmac::new_from_slice(secret).ok().map(Self)
+    }
+
+    /// The value for an endpoint: 96 bits in 24 hexadecimal digits.
+    pub fn value(&self, key: EndpointKey) -> Box<str> {
+        let sum = self.0.clone().chain_update(key.0.to_be_bytes()).finalize().into_bytes();
+        sum[..12].iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    }
 }
 
 /// What endpoints that are given while running have where nothing else is said.
@@ -209,7 +237,7 @@ impl EndpointSet {
             configs.push(config);
         }
         let config = PoolConfig::new(self.config.balance(), self.config.options(), configs);
-        Ok(EndpointSet { config: Arc::new(config), endpoints, fresh: self.fresh.clone() })
+        Ok(EndpointSet { config: Arc::new(config), endpoints, ..self.clone() })
     }
 
     /// An endpoint that was given, with the settings of the one that it is `like`.
@@ -221,9 +249,10 @@ impl EndpointSet {
         given: &NewEndpoint,
     ) -> Result<Endpoint, String> {
         // Clients stay at one endpoint, so each has a cookie of its own, if any has one.
-        let cookie = like.and_then(|like| like.cookie.as_ref()).map(|cookie| match same {
-            true => cookie.clone(),
-            false => format!("{:016x}", key.0).into(),
+        let cookie = like.and_then(|like| like.cookie.as_ref()).map(|cookie| match (same, &self.cookies) {
+            (true, _) => cookie.clone(),
+            (false, Some(cookies)) => cookies.value(key),
+            (false, None) => format!("{:016x}", key.0).into(),
         });
         let cookie = given.cookie.as_deref().map(Box::from).or(cookie);
         let named = (given.resolve == Some(true)).then(|| self.named(given, down)).transpose()?;
@@ -332,13 +361,16 @@ impl EndpointSet {
                     continue;
                 }
                 // One cookie for each, so that clients stay at an address and not at a name.
-                let cookie = endpoint.cookie.as_ref().map(|own| format!("{own}{:08x}", key.0 >> 32).into());
+                let cookie = endpoint.cookie.as_ref().map(|own| match &self.cookies {
+                    Some(cookies) => cookies.value(key),
+                    None => format!("{own}{:08x}", key.0 >> 32).into(),
+                });
                 configs.push(EndpointConfig { key, down: resolve.down, ..config.clone() });
                 endpoints.push(Endpoint { key, address: Some(address), cookie, ..endpoint.clone() });
             }
         }
         let config = PoolConfig::new(self.config.balance(), self.config.options(), configs);
-        EndpointSet { config: Arc::new(config), endpoints, fresh: self.fresh.clone() }
+        EndpointSet { config: Arc::new(config), endpoints, ..self.clone() }
     }
 
     /// Where each endpoint is that has one address of its name, HAProxy's way: the better family first, then the address that it
@@ -434,7 +466,7 @@ mod tests {
             });
         }
         let config = PoolConfig::new(Balance::RoundRobin, PoolOptions::default(), configs);
-        EndpointSet { config: Arc::new(config), endpoints, fresh: None }
+        EndpointSet { config: Arc::new(config), endpoints, fresh: None, cookies: None }
     }
 
     fn shown(set: &EndpointSet) -> Vec<(String, String, u32, bool)> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_control::PoolId;
 use weir_expr::check::{CheckStep, FirstState, Observe};
-use weir_expr::settings::{NameHolds, Outliers, PoolGroup, Unavailable};
+use weir_expr::settings::{Hedge, NameHolds, Outliers, PoolGroup, RetryBudget, Unavailable};
 use weir_policy::pool::PoolConfig;
 
 use crate::{EndpointSet, Pattern, Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTlsUse};
@@ -45,9 +45,23 @@ pub struct Pool {
     /// When endpoints are left out for what traffic meets there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outliers: Option<Outliers>,
+    /// What bounds the work that is made of trouble.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guards: Option<Box<Guards>>,
     /// How it is named to whoever changes it while running; `None`: by its name alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<Box<PoolGroup>>,
+}
+
+/// What bounds the work that is made of trouble, or makes a little more of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Guards {
+    /// Exchanges that may wait for an answer to begin; 0: no bound.
+    pub max_pending: u32,
+    /// What retries may add to requests.
+    pub retry_budget: Option<RetryBudget>,
+    /// When requests are sent to a second endpoint.
+    pub hedge: Option<Hedge>,
 }
 
 /// Names the endpoint of a request.

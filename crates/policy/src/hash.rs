@@ -51,6 +51,21 @@ const fn crc_table(polynomial: u32) -> [u32; 256] {
     table
 }
 
+/// Weir's own placement of keys, which has to equal nobody's: FNV-1a of 64 bits, mixed.
+pub fn placement(key: &[u8]) -> u64 {
+    let sum = key
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    mix(sum)
+}
+
+/// Spreads a number over all 64 bits (the last step of SplitMix64).
+pub fn mix(mut number: u64) -> u64 {
+    number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
 /// A CRC-32 (IEEE, reflected) in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Crc32(u32);

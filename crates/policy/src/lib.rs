@@ -8,6 +8,7 @@
 // A length that is cut off is a length that a peer chose: each cast that could do so says why it does not.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+pub mod budget;
 pub mod hash;
 pub mod health;
 pub mod idle;

@@ -369,6 +369,14 @@ fn backs(text: &mut Text, what: &str, rows: &[Row<'_, Back>]) {
     column(text, rows, (&name("response_errors_total"), c, "Failed answers."), |b| b.response_errors);
     column(text, rows, (&name("retries_total"), c, "Attempts made again."), |b| b.retries);
     column(text, rows, (&name("redispatches_total"), c, "Attempts moved on."), |b| b.redispatches);
+    if what == "pool" {
+        let help = "Exchanges refused because too many waited for an answer.";
+        column(text, rows, (&name("pending_refused_total"), c, help), |b| b.pending_refused);
+        let help = "Retries left out for the pool's budget.";
+        column(text, rows, (&name("retries_withheld_total"), c, help), |b| b.retries_withheld);
+        let help = "Requests sent to a second endpoint while the first one was late.";
+        column(text, rows, (&name("hedges_total"), c, help), |b| b.hedges);
+    }
     latency_column(text, rows, &name("response_duration_seconds"), "Time to the answer's head.", |b| {
         &b.latency
     });

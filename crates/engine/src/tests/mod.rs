@@ -104,6 +104,7 @@ fn set(sockets: &[&Path]) -> Arc<EndpointSet> {
         config: Arc::new(PoolConfig::new(Balance::RoundRobin, PoolOptions::default(), configured)),
         endpoints: sockets.iter().map(endpoint).collect(),
         fresh: None,
+        cookies: None,
     })
 }
 
@@ -123,6 +124,7 @@ fn plan(sockets: &[&Path]) -> Plan {
         },
         unavailable: weir_plan::settings::Unavailable::default(),
         outliers: None,
+        guards: None,
         queue: None,
         sticky: None,
         stickiness: None,

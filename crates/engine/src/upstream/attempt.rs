@@ -281,6 +281,9 @@ impl Attempts<'_> {
         let installed = self.installed;
         let retry = exchange.exchange().map_or(self.retry, |exchange| exchange.retry(self.retry));
         let mut picker = Picker::new(exchange, destination, retry);
+        if let Err(refusal) = picker.begin(exchange, installed) {
+            return Err(refused(exchange, &refusal));
+        }
         let mut fresh = false;
         // One session of an endpoint, however often it is tried again there.
         let mut held: Option<Attempting> = None;

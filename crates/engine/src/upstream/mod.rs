@@ -10,6 +10,7 @@ mod cgi;
 mod connect;
 mod datagram;
 pub(crate) mod fastcgi;
+mod guard;
 pub(crate) mod health;
 pub(crate) mod http1;
 pub(crate) mod http2;

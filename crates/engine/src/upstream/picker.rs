@@ -15,6 +15,7 @@ use weir_policy::pool::{Key, Lease, Selection, Turn, Turnover};
 use weir_policy::retry::{Facts, Failure, Retry, RetryPolicy};
 use weir_telemetry::BackKey;
 
+use super::guard::Guard;
 use super::target::{Destination, Named};
 use crate::exchange::{Attempt, Core, Ending, Exchange, Phase, Traffic};
 use crate::worker::Installed;
@@ -34,6 +35,8 @@ pub(crate) struct Picker {
     same: bool,
     /// The first endpoint needs no cookie.
     settled: bool,
+    /// Of pools that have bounds.
+    guard: Option<Box<Guard>>,
 }
 
 /// An endpoint that was picked.
@@ -107,7 +110,44 @@ impl Picker {
             began: exchange.worker.millis(),
             same: false,
             settled: false,
+            guard: None,
         }
+    }
+
+    /// The exchange begins: in a pool that has bounds, under these.
+    ///
+    /// # Errors
+    /// Too many wait already.
+    #[inline]
+    pub(crate) fn begin(
+        &mut self,
+        exchange: &mut impl Traffic,
+        installed: &Installed,
+    ) -> Result<(), Refusal> {
+        let Destination::Pool(ix) = self.destination else { return Ok(()) };
+        match &installed.plan.pool(ix).guards {
+            None => Ok(()),
+            Some(_) => self.guarded(exchange, installed, ix),
+        }
+    }
+
+    #[cold]
+    fn guarded(
+        &mut self,
+        exchange: &mut impl Traffic,
+        installed: &Installed,
+        ix: PoolIx,
+    ) -> Result<(), Refusal> {
+        let pool = installed.plan.pool(ix);
+        let Some(settings) = &pool.guards else { return Ok(()) };
+        exchange.pool = Some(ix);
+        let guard = Guard::begin(exchange, pool, settings, &installed.pools[ix.at()].borrow());
+        self.guard =
+            Some(Box::new(guard.ok_or(Refusal {
+                status: 503,
+                why: "too many requests wait for an answer of this upstream",
+            })?));
+        Ok(())
     }
 
     /// Settings for kept connections.
@@ -396,12 +436,10 @@ impl Picker {
         status: u16,
         replayable: bool,
     ) -> bool {
+        let now = exchange.worker.millis();
         status >= 400
-            && self.policy.intercepts(
-                status,
-                exchange.worker.millis(),
-                &self.facts(exchange, installed, true, replayable),
-            )
+            && self.guard.as_ref().is_none_or(|guard| guard.allows_retry(now))
+            && self.policy.intercepts(status, now, &self.facts(exchange, installed, true, replayable))
     }
 
     /// What follows a failed attempt. Counts the failure against the endpoint where it counts.
@@ -415,7 +453,12 @@ impl Picker {
     ) -> Retry {
         let now = exchange.worker.millis();
         let facts = self.facts(exchange, installed, sent, replayable);
-        let retry = self.policy.decide(failure, now, &facts);
+        let mut retry = self.policy.decide(failure, now, &facts);
+        if let (Some(guard), Retry::Next | Retry::Same) = (&self.guard, retry)
+            && !guard.take_retry(exchange)
+        {
+            retry = Retry::No;
+        }
         if let Destination::Addresses(_) = &self.destination {
             self.named_at += 1;
             return retry;

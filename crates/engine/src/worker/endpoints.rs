@@ -391,6 +391,11 @@ impl WorkerPool {
         self.chooser.config().attempts()
     }
 
+    /// What the pool bears at the moment, in the whole process.
+    pub(crate) fn pressure(&self) -> &Arc<weir_policy::budget::Pressure> {
+        self.chooser.shared().pressure()
+    }
+
     /// What requests need of the endpoints, in order.
     pub(crate) fn members(&self) -> &[Rc<Member>] {
         &self.members

@@ -432,6 +432,8 @@ fn balance(balance: Balance) -> &'static str {
         Balance::HashModulo => "hash",
         Balance::HashKetama => "hash consistent",
         Balance::Random(_) => "random",
+        Balance::Maglev => "maglev",
+        Balance::PeakEwma(_) => "peak_ewma",
         Balance::Map(_) => "hash map-based",
         Balance::Ring(_) => "hash ring",
     }

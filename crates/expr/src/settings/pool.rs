@@ -103,6 +103,35 @@ impl Default for Outliers {
     }
 }
 
+/// What retries may add to the requests of a pool. Off unless written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryBudget {
+    /// Retries of the last ten seconds are at most so many percent of its requests in that time.
+    pub percent: u8,
+    /// So many a second may always be.
+    pub least: u32,
+}
+
+/// When a request that may be sent twice is sent to a second endpoint while the first one has not answered. Off unless written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hedge {
+    /// After so long without the head of an answer.
+    pub after: Duration,
+    /// So hedged are at most so many percent of the requests of the last ten seconds.
+    pub percent: u8,
+    /// So many a second may always be.
+    pub least: u32,
+}
+
+/// Endpoints near by are preferred. Off unless written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Locality {
+    /// The zone that is preferred: where this machine is.
+    pub zone: String,
+    /// Once fewer than so many percent of its weight are up, the endpoints of all zones serve alike.
+    pub least_percent: u8,
+}
+
 /// Making of sticky cookies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -86,6 +86,7 @@ impl Servers<'_> {
             initially: self.initially(&parameters),
             begins: None,
             id: self.number(&parameters, "id", 1..=u32::MAX.into()),
+            zone: None,
             address,
             follows,
             tls,

@@ -173,6 +173,7 @@ pub(crate) fn endpoint(address: &str) -> Endpoint {
         resolve: None,
         initially: weir_model::Initially::default(),
         id: None,
+        zone: None,
     }
 }
 
@@ -195,6 +196,10 @@ pub(crate) fn pool(name: &str, endpoints: &[&str]) -> Pool {
         outliers: None,
         panic_percent: 0,
         load_percent: 0,
+        locality: None,
+        retry_budget: None,
+        hedge: None,
+        max_pending: None,
         may_be_empty: false,
         group: None,
         fresh: None,

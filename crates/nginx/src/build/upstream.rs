@@ -27,6 +27,7 @@ pub(crate) fn build(lo: &mut Lowering<'_>, d: &Directive, resolver: Option<&Reso
         resolver_timeout: None,
         written: name.to_owned(),
         state: None,
+        sticky_key: None,
     };
     let context = if lo.dialect == Dialect::Http { Contexts::UPSTREAM } else { Contexts::STREAM_UPSTREAM };
     for word in lo.admit(d.children(), context) {
@@ -34,7 +35,7 @@ pub(crate) fn build(lo: &mut Lowering<'_>, d: &Directive, resolver: Option<&Reso
             f(lo, &mut parts, word.directive);
         }
     }
-    name_endpoints(&mut parts);
+    name_endpoints(lo, &mut parts);
     let mut pool = parts.pool;
     if let Some((path, span)) = parts.state {
         match &mut pool.group {

@@ -51,6 +51,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         "Bounds an endpoint's load under `hash … consistent`.",
     )
     .pool(pool::load_percent),
+    Entry::new("weir_maglev", BOTH, (1, 1), "", "Requests keep their endpoint by a key, by Maglev.")
+        .pool(balance::maglev),
+    Entry::new("weir_peak_ewma", BOTH, (0, 1), "", "The better of two endpoints by peaks of their times.")
+        .pool(balance::peak_ewma),
+    Entry::new("weir_locality", BOTH, (1, 2), "", "Prefers endpoints of a zone.").pool(pool::locality),
+    Entry::one("weir_max_pending", BOTH, Number, "", "Most requests that wait for an answer to begin.")
+        .pool(pool::max_pending),
+    Entry::new("weir_retry_budget", BOTH, (1, 2), "", "Bounds retries by a share of requests.")
+        .pool(pool::retry_budget),
+    Entry::one("weir_sticky_key", U, Text, "", "Secret of the values of sticky cookies.")
+        .pool(|_, p, d| p.sticky_key = Some((d.arg(0).to_owned(), d.span))),
     Entry::one("state", BOTH, Text, "", "File that keeps the endpoints.")
         .pool(|lo, p, d| p.state = Some((lo.conf_path(d.arg(0)), d.span))),
     Entry::new("ntlm", U, (0, 0), "", "NTLM authentication through connections.")

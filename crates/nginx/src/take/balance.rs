@@ -1,11 +1,14 @@
 //! Words that choose an endpoint.
 
+use std::time::Duration;
+
 use weir_diag::Diagnostic;
 use weir_model::Balance;
 use weir_model::settings::{Measured, Ties, Times};
 
 use super::{Lowering, PoolParts};
 use crate::tree::Directive;
+use crate::value;
 use crate::variables::Dialect;
 
 fn choose(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive, balance: Balance) {
@@ -38,6 +41,24 @@ pub(crate) fn hash(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) 
     }
     let key = lo.template(&d.args[0]);
     choose(lo, parts, d, Balance::Hash { key, consistent });
+}
+
+/// `weir_maglev KEY`.
+pub(crate) fn maglev(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    let key = lo.template(&d.args[0]);
+    choose(lo, parts, d, Balance::Maglev { key });
+}
+
+/// `weir_peak_ewma [decay=TIME]`.
+pub(crate) fn peak_ewma(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    let decay = match d.args.first() {
+        None => Some(Duration::from_secs(10)),
+        Some(word) => word.text.strip_prefix("decay=").and_then(value::time).filter(|time| !time.is_zero()),
+    };
+    match decay {
+        Some(decay) => choose(lo, parts, d, Balance::PeakEwma { decay }),
+        None => lo.bad_value(d, 0, "`decay=` with a time such as `10s`"),
+    }
 }
 
 /// `least_time header | last_byte [inflight]`; of `stream`, `connect | first_byte | last_byte [inflight]`.

@@ -215,6 +215,8 @@ pub(crate) struct PoolParts {
     pub resolver_timeout: Option<Duration>,
     /// Its name as written.
     pub written: String,
+    /// `weir_sticky_key`.
+    pub sticky_key: Option<(String, Span)>,
     /// `state`.
     pub state: Option<(std::path::PathBuf, Span)>,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_diag::Diagnostic;
-use weir_expr::settings::{Outliers, PoolGroup, Spread};
+use weir_expr::settings::{Locality, Outliers, PoolGroup, RetryBudget, Spread};
 use weir_model::{EndpointAddress, Queue, Resolving};
 
 use super::args::count;
@@ -102,6 +102,10 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, new: &mut weir_mode
             new.cookie = Some(route.to_owned());
             return Some(());
         }
+        Some(("weir_zone", zone)) if !zone.is_empty() => {
+            new.zone = Some(zone.to_owned());
+            return Some(());
+        }
         Some(("service", _)) => {
             let text = format!("`{word}` of an upstream's server is not supported yet");
             lo.report(Diagnostic::error("nginx::not-built", text).at(d.arg_span(n)));
@@ -128,7 +132,7 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, new: &mut weir_mode
             return Some(());
         }
         _ => {
-            "one of `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`, `slow_start=`, `route=`, `backup`, `down`, `drain`, `resolve`"
+            "one of `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`, `slow_start=`, `route=`, `weir_zone=`, `backup`, `down`, `drain`, `resolve`"
         }
     };
     lo.bad_value(d, n, expected);
@@ -214,6 +218,48 @@ pub(crate) fn load_percent(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Dir
         Some(percent) => parts.pool.load_percent = percent,
         None => lo.bad_value(d, 0, "a percentage above 100, such as `150`, or `0`"),
     }
+}
+
+/// `weir_locality ZONE [least=PERCENT]`.
+pub(crate) fn locality(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    let least = match d.args.get(1) {
+        None => Some(70),
+        Some(word) => word.text.strip_prefix("least=").and_then(percent),
+    };
+    match least {
+        Some(least_percent) => {
+            parts.pool.locality = Some(Locality { zone: d.arg(0).to_owned(), least_percent });
+        }
+        None => lo.bad_value(d, 1, "`least=` with a percentage such as `70%`"),
+    }
+}
+
+/// `weir_max_pending N`.
+pub(crate) fn max_pending(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    match value::number(d.arg(0)).and_then(|n| u32::try_from(n).ok()).filter(|&most| most > 0) {
+        Some(most) => parts.pool.max_pending = Some(most),
+        None => lo.bad_value(d, 0, "a number of requests, at least 1"),
+    }
+}
+
+/// `weir_retry_budget PERCENT [least=N]`.
+pub(crate) fn retry_budget(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive) {
+    let mut set = RetryBudget { percent: 0, least: 10 };
+    match percent(d.arg(0)) {
+        Some(share) => set.percent = share,
+        None => return lo.bad_value(d, 0, "a percentage such as `20%`"),
+    }
+    if let Some(word) = d.args.get(1) {
+        match word.text.strip_prefix("least=").and_then(number) {
+            Some(least) => set.least = least,
+            None => return lo.bad_value(d, 1, "`least=` with retries a second, such as `least=10`"),
+        }
+    }
+    parts.pool.retry_budget = Some(set);
+}
+
+fn number(text: &str) -> Option<u32> {
+    value::number(text).and_then(|n| u32::try_from(n).ok())
 }
 
 /// `N%`, at most 100.

@@ -139,10 +139,22 @@ fn is_same_site(mode: &str) -> bool {
     ["strict", "lax", "none"].contains(&mode)
 }
 
-/// Gives every endpoint a value for its cookie that tells nothing of its address, and stays over reloads: its `route=`, if
-/// it has one.
-pub(crate) fn name_endpoints(parts: &mut PoolParts) {
-    if parts.pool.sticky.as_ref().is_none_or(|sticky| sticky.mode == StickyMode::Route) {
+/// Gives every endpoint a value for its cookie that stays over reloads: its `route=`, if it has one. With a secret the values are
+/// made by it where the addresses are known; without one, they are sums of names, which who knows a name can tell.
+pub(crate) fn name_endpoints(lo: &mut Lowering<'_>, parts: &mut PoolParts) {
+    let keyed = parts.sticky_key.take();
+    let cookie = parts.pool.sticky.as_mut().filter(|sticky| sticky.mode != StickyMode::Route);
+    let Some(sticky) = cookie else {
+        if let Some((_, span)) = keyed {
+            let title = "`weir_sticky_key` makes values of cookies, and nobody sets one here";
+            lo.report(
+                Diagnostic::error("nginx::arguments", title).at(span).help("write `sticky cookie NAME;` too"),
+            );
+        }
+        return;
+    };
+    if let Some((key, _)) = keyed {
+        sticky.key = Some(key);
         return;
     }
     // Those that come while running are named by their key.

@@ -80,6 +80,7 @@ pub(crate) fn endpoint(name: &str, address: EndpointAddress, span: Span) -> Endp
         resolve: None,
         initially: weir_model::Initially::default(),
         id: None,
+        zone: None,
     }
 }
 
@@ -103,6 +104,10 @@ pub(crate) fn pool(name: &str, span: Span) -> Pool {
         outliers: None,
         panic_percent: 0,
         load_percent: 0,
+        locality: None,
+        retry_budget: None,
+        hedge: None,
+        max_pending: None,
         may_be_empty: false,
         group: None,
         fresh: None,

@@ -71,7 +71,8 @@ impl Pool {
         let loads = shared.members().iter().map(load).collect();
         let unseen = View { standing: Standing::Maintenance, weight: 0, max_conns: 0, up_since: Millis(0) };
         let view = vec![unseen; config.endpoints().len()].into();
-        let members = Members { config, shared, loads, view, epoch: 0 };
+        let members =
+            Members { config, shared, loads, view, epoch: 0, prefers_near: [false; 2], narrow: false };
         let mut pool = Self { members, rotation, tables: Tables::default(), rng, generation };
         pool.refresh();
         pool
@@ -179,6 +180,18 @@ impl Pool {
     }
 
     fn pick(&mut self, tier: usize, now: Millis, key: Key<'_>, selection: &mut Selection) -> Pick {
+        if self.members.prefers_near[tier] {
+            self.members.narrow = true;
+            let near = self.pick_of(tier, now, key, selection);
+            self.members.narrow = false;
+            if !matches!(near, Pick::Nobody) {
+                return near;
+            }
+        }
+        self.pick_of(tier, now, key, selection)
+    }
+
+    fn pick_of(&mut self, tier: usize, now: Millis, key: Key<'_>, selection: &mut Selection) -> Pick {
         let Self { members, rotation, tables, rng, .. } = self;
         if members.config.tiers[tier].is_empty() {
             return Pick::Nobody;
@@ -204,6 +217,7 @@ impl Pool {
             view.up_since = member.up_since();
         }
         members.panic();
+        members.find_near();
         self.tables.refill(&self.members);
     }
 }

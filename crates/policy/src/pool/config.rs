@@ -10,7 +10,7 @@ use std::time::Duration;
 use weir_control::EndpointKey;
 pub use weir_expr::settings::{BackupUse, Measured, Times};
 
-use super::table::{Groups, KetamaRing, Spread};
+use super::table::{Groups, KetamaRing, Maglev, Spread};
 use crate::hash::HashFunction;
 use crate::time::millis;
 
@@ -43,6 +43,8 @@ pub struct EndpointConfig {
     pub max_conns: u32,
     /// After it comes up, the time over which its weight grows from next to nothing to full; zero is at once.
     pub slow_start: Duration,
+    /// It is in the zone that the pool prefers; see [`PoolOptions::near_percent`].
+    pub near: bool,
 }
 
 impl EndpointConfig {
@@ -60,6 +62,7 @@ impl EndpointConfig {
             fail_timeout: Duration::from_secs(10),
             max_conns: 0,
             slow_start: Duration::ZERO,
+            near: false,
         }
     }
 }
@@ -86,6 +89,11 @@ pub enum Balance {
     HashKetama,
     /// nginx Plus' `least_time`: least average time for its weight, by [`PoolOptions::times`], equals in turns.
     LeastTime,
+    /// Maglev: the slot of the key in a table that endpoints share. Weir's own, so its placement equals nobody's.
+    Maglev,
+    /// The better of two weighted random draws, by the time to the head of an answer, in which a peak counts at once and is
+    /// forgotten over this time, times what is in flight.
+    PeakEwma(Duration),
     /// The least loaded of this many weighted random draws; one is nginx's `random`, two its `random two`
     /// and HAProxy's `random`. Zero counts as one.
     Random(u8),
@@ -125,6 +133,7 @@ pub struct PoolConfig {
     /// Configured weights of the primaries laid end to end, for nginx's modulo hashes.
     pub(super) spread: Spread,
     pub(super) ketama: Option<KetamaRing>,
+    pub(super) maglev: Option<Maglev>,
     pub(super) groups: Groups,
     pub(super) fail_timeouts: Box<[u64]>,
     pub(super) ramps: bool,
@@ -148,10 +157,12 @@ pub struct PoolOptions {
     /// Under consistent hashing: an endpoint that has more in flight than so many percent of its share of all is passed over for the
     /// next one on the ring. Above 100; near it keys move more often. 0: no bound.
     pub load_percent: u16,
+    /// Endpoints that are near are preferred while at least so many percent of their weight are up. `None`: nobody is preferred.
+    pub near_percent: Option<u8>,
 }
 
 impl PoolConfig {
-    /// Compiles a pool. Cost: for ketama, 160 points a unit of weight, sorted.
+    /// Compiles a pool. Cost: for ketama, 160 points a unit of weight, sorted; for Maglev, 65,537 slots.
     pub fn new(balance: Balance, options: PoolOptions, mut endpoints: Vec<EndpointConfig>) -> Self {
         for endpoint in &mut endpoints {
             endpoint.weight = endpoint.weight.min(MAX_WEIGHT);
@@ -164,7 +175,9 @@ impl PoolConfig {
         let groups = Groups::new(&endpoints);
         let ketama =
             (balance == Balance::HashKetama).then(|| KetamaRing::new(&endpoints, &tiers[0], &groups));
+        let maglev = (balance == Balance::Maglev).then(|| Maglev::new(&endpoints, &tiers[0]));
         Self {
+            maglev,
             fail_timeouts: endpoints.iter().map(|e| millis(e.fail_timeout)).collect(),
             ramps: endpoints.iter().any(|e| !e.slow_start.is_zero()),
             tiers,

@@ -40,6 +40,8 @@ pub struct Lease {
     pub(super) queue: Option<Arc<SlotQueue>>,
     /// What of the answer is measured.
     pub(super) times: Option<Times>,
+    /// Times are remembered by their peaks, and forgotten over so long.
+    pub(super) decay: Option<Duration>,
     pub(super) began: Millis,
 }
 
@@ -61,7 +63,11 @@ impl Lease {
 
     /// Takes a time that was measured.
     pub fn measured(&self, took: Duration) {
-        self.load.measure(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        match self.decay {
+            None => self.load.measure(micros),
+            Some(decay) => self.load.measure_peak(micros, self.began.plus(took), decay),
+        }
     }
 
     /// The endpoint answered as it should.

@@ -6,6 +6,7 @@
 //! Why: availability is judged in one place, so that every method agrees on it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::EndpointIndex;
 use super::config::{BackupUse, Balance, Placement, PoolConfig};
@@ -18,6 +19,9 @@ use crate::time::{Millis, millis};
 /// While any endpoint of a pool can ramp up, weights are multiplied by this, so that weight one has steps to climb.
 pub(super) const RAMP_STEPS: u64 = 64;
 
+/// What an endpoint costs that has work and never answered yet, in microseconds: more than any that did.
+const UNKNOWN: u64 = 1_000_000_000;
+
 /// Everything that judging an endpoint needs.
 #[derive(Debug)]
 pub(super) struct Members {
@@ -26,6 +30,10 @@ pub(super) struct Members {
     pub(super) loads: Box<[Arc<EndpointLoad>]>,
     pub(super) view: Box<[View]>,
     pub(super) epoch: u64,
+    /// By tier: enough of those that are near are up to be preferred.
+    pub(super) prefers_near: [bool; 2],
+    /// For the choice at hand only those that are near are there.
+    pub(super) narrow: bool,
 }
 
 /// What a worker last saw of an endpoint.
@@ -71,7 +79,7 @@ impl Tables {
         let tier = usize::from(!members.any_up(0));
         self.tier = tier;
         match config.balance {
-            Balance::Random(_) => {
+            Balance::Random(_) | Balance::PeakEwma(_) => {
                 for (tier, spread) in self.spread.iter_mut().enumerate() {
                     spread.refill(members.up(tier).map(|i| (i, members.view[i as usize].weight)));
                 }
@@ -97,7 +105,8 @@ impl Members {
         if percent == 0 {
             return None;
         }
-        let sum = |of: &dyn Fn(u32) -> u64| self.up(tier).map(of).sum::<u64>();
+        let sum =
+            |of: &dyn Fn(u32) -> u64| self.up(tier).filter(|&i| self.is_reached(i)).map(of).sum::<u64>();
         // The one that is about to begin counts.
         let slots = ((sum(&|i| self.in_flight(i)) + 1) * percent).div_ceil(100);
         Some(Room { slots, weights: sum(&|i| self.weight(i)).max(1) })
@@ -133,6 +142,29 @@ impl Members {
         }
     }
 
+    /// Finds out, by tier, whether those that are near are enough to be preferred.
+    pub(super) fn find_near(&mut self) {
+        let Some(percent) = self.config.options.near_percent else { return };
+        self.prefers_near = [0, 1].map(|tier: usize| {
+            let (mut up, mut all) = (0, 0);
+            for &index in self.config.tiers[tier].iter().filter(|&&i| self.config.endpoints[i as usize].near)
+            {
+                let weight = self.weight(index);
+                match self.view[index as usize].standing {
+                    Standing::Up => (up, all) = (up + weight, all + weight),
+                    Standing::Down => all += weight,
+                    Standing::Draining | Standing::Maintenance => {}
+                }
+            }
+            up > 0 && up * 100 >= all * u64::from(percent)
+        });
+    }
+
+    /// Whether the choice at hand may be this one, by where it is.
+    fn is_reached(&self, index: u32) -> bool {
+        !self.narrow || self.config.endpoints[index as usize].near
+    }
+
     /// The endpoints of a tier that are up; one only, where the first backup takes all.
     pub(super) fn up(&self, tier: usize) -> impl Iterator<Item = u32> + '_ {
         let first_only = tier == 1 && self.config.options.backups == BackupUse::FirstWhenDown;
@@ -161,7 +193,10 @@ impl Members {
         let max_conns = self.view[at].max_conns;
         if selection.tried.contains(EndpointIndex(index)) {
             Verdict::Tried
-        } else if self.view[at].standing != Standing::Up || (!self.config.lone() && self.failed(index, now)) {
+        } else if self.view[at].standing != Standing::Up
+            || !self.is_reached(index)
+            || (!self.config.lone() && self.failed(index, now))
+        {
             Verdict::Unavailable
         } else if max_conns > 0
             && (self.loads[at].in_flight() >= max_conns || self.others_wait(index, selection))
@@ -210,6 +245,18 @@ impl Members {
         (micros / 1000 + 1) * (u64::from(load.in_flight()) + 1)
     }
 
+    /// What an endpoint costs by the peaks of its times, in microseconds times exchanges.
+    pub(super) fn peak(&self, index: u32, now: Millis, decay: Duration) -> u64 {
+        let load = &self.loads[index as usize];
+        let busy = u64::from(load.in_flight());
+        // Of one that never answered nothing is known: it gets one exchange, and no second one before it answers.
+        let micros = match load.average() {
+            0 if busy > 0 => UNKNOWN,
+            _ => load.decayed(now, decay).max(load.waiting_for(now)),
+        };
+        micros.max(1) * (busy + 1)
+    }
+
     pub(super) fn weight(&self, index: u32) -> u64 {
         u64::from(self.view[index as usize].weight)
     }
@@ -251,6 +298,10 @@ impl Members {
             lone: self.config.lone(),
             queue: self.bounded(index).then(|| Arc::clone(self.shared.queue())),
             times: self.config.options.times,
+            decay: match self.config.balance {
+                Balance::PeakEwma(decay) => Some(decay),
+                _ => None,
+            },
             began: now,
         };
         if lease.times.is_some_and(|times| times.in_flight) {

@@ -58,10 +58,12 @@ impl Method<'_> {
             Balance::IpHash if first_tier => self.ip_hash(turns, key, selection).into(),
             Balance::HashModulo if first_tier => self.hash_modulo(turns, key, selection).into(),
             Balance::HashKetama if first_tier => self.ketama(turns, key, selection).into(),
-            Balance::IpHash | Balance::HashModulo | Balance::HashKetama => {
+            Balance::Maglev if first_tier => self.maglev(turns, key, selection).into(),
+            Balance::IpHash | Balance::HashModulo | Balance::HashKetama | Balance::Maglev => {
                 self.round_robin(turns, selection).into()
             }
             Balance::Random(draws) => self.random(draws, turns, selection).into(),
+            Balance::PeakEwma(_) => self.random(2, turns, selection).into(),
             Balance::Map(hash) => self.map_hash(hash, turns, key, selection),
             Balance::Ring(hash) => self.ring_hash(hash, turns, key, selection),
         }
@@ -180,6 +182,27 @@ impl Method<'_> {
         self.round_robin(turns, selection)
     }
 
+    fn maglev(&self, turns: &mut Rotation, key: Key<'_>, selection: &mut Selection) -> Option<u32> {
+        let config = &self.members.config;
+        let bytes = key_bytes(&key);
+        let Some(table) = config.maglev.as_ref().filter(|_| !config.lone() && !bytes.is_empty()) else {
+            return self.round_robin(turns, selection);
+        };
+        if !selection.placed {
+            (selection.hash, selection.placed) = (table.place(bytes), true);
+        }
+        let room = self.members.room(self.tier);
+        while !selection.exhausted() {
+            let index = table.at(selection.hash)?;
+            if self.verdict(index, selection) == Verdict::Free && self.members.fits(index, room) {
+                return Some(index);
+            }
+            selection.hash = selection.hash.wrapping_add(1);
+            selection.missed();
+        }
+        self.round_robin(turns, selection)
+    }
+
     fn random(&mut self, draws: u8, turns: &mut Rotation, selection: &mut Selection) -> Option<u32> {
         let members = self.members;
         let spread = &self.tables.spread[self.tier];
@@ -195,9 +218,10 @@ impl Method<'_> {
                 continue;
             }
             wanted -= 1;
-            let of = |i: u32| match members.config.options.times {
-                None => members.in_flight(i),
-                Some(_) => members.time(i, self.now),
+            let of = |i: u32| match (members.config.balance, members.config.options.times) {
+                (Balance::PeakEwma(decay), _) => members.peak(i, self.now, decay),
+                (_, None) => members.in_flight(i),
+                (_, Some(_)) => members.time(i, self.now),
             };
             let load = |i: u32, other: u32| of(i) * members.weight(other).max(1);
             let keep = |held: u32| if load(drawn, held) > load(held, drawn) { held } else { drawn };

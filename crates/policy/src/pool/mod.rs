@@ -23,6 +23,8 @@ mod queue_tests;
 mod rotation;
 mod selection;
 mod shared;
+#[cfg(test)]
+mod simulation;
 mod table;
 #[cfg(test)]
 mod tests;

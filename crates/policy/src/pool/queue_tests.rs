@@ -27,6 +27,7 @@ fn pools(bounds: &[u32], workers: u64) -> Vec<Pool> {
         times: None,
         panic_percent: 0,
         load_percent: 0,
+        near_percent: None,
     };
     let config = Arc::new(PoolConfig::new(Balance::RoundRobin, options, endpoints.collect()));
     let shared = Arc::new(PoolShared::new(&config, None));

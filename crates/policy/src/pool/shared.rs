@@ -17,6 +17,7 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hashbrown::HashMap;
 use weir_control::snapshot::Reason;
@@ -26,7 +27,8 @@ use super::EndpointIndex;
 use super::config::{EndpointConfig, PoolConfig};
 use super::queue::{Place, SlotQueue, Turn};
 use super::rotation::Rotation;
-use crate::time::Millis;
+use crate::budget::Pressure;
+use crate::time::{Millis, millis};
 
 fn admin_state(value: u8) -> AdminState {
     match value {
@@ -54,6 +56,8 @@ pub struct EndpointLoad {
     checked: AtomicU64,
     /// Average time of what is measured, in microseconds; zero: nothing was measured yet.
     average: AtomicU64,
+    /// When the average was taken, where peaks are measured.
+    measured: AtomicU64,
     /// When those in flight began, in milliseconds, all added up. Kept only where that is measured.
     began: AtomicU64,
 }
@@ -101,6 +105,33 @@ impl EndpointLoad {
         let before = self.average();
         let after = if before == 0 { micros } else { before - before / 8 + micros / 8 };
         self.average.store(after.max(1), Relaxed);
+    }
+
+    /// Takes a time into the average as a peak: a longer one counts at once, a shorter one by how long ago the last was. A lost race
+    /// loses one of many times: harmless.
+    pub(super) fn measure_peak(&self, micros: u64, now: Millis, decay: Duration) {
+        // No answer takes more than an hour, as far as choices are concerned.
+        let micros = micros.clamp(1, 3_600_000_000);
+        let kept = self.kept(now, decay);
+        let before = self.average() as f64;
+        let after = if micros as f64 >= before * kept {
+            micros
+        } else {
+            before.mul_add(kept, micros as f64 * (1.0 - kept)) as u64
+        };
+        self.average.store(after.max(1), Relaxed);
+        self.measured.store(now.0, Relaxed);
+    }
+
+    /// The average of peaks, less what was forgotten since it was taken.
+    pub(super) fn decayed(&self, now: Millis, decay: Duration) -> u64 {
+        (self.average() as f64 * self.kept(now, decay)) as u64
+    }
+
+    /// The share of the average that is not forgotten yet.
+    fn kept(&self, now: Millis, decay: Duration) -> f64 {
+        let since = now.since(Millis(self.measured.load(Relaxed))) as f64;
+        (-since / millis(decay).max(1) as f64).exp()
     }
 
     /// One more, or one less, is in flight since then.
@@ -369,6 +400,7 @@ pub struct PoolShared {
     epoch: Arc<AtomicU64>,
     rotation: Mutex<Rotation>,
     queue: Arc<SlotQueue>,
+    pressure: Arc<Pressure>,
 }
 
 impl PoolShared {
@@ -385,10 +417,16 @@ impl PoolShared {
             None => Rotation::new(members.len()),
         };
         let queue = old.map(|old| Arc::clone(&old.queue)).unwrap_or_default();
+        let pressure = old.map(|old| Arc::clone(&old.pressure)).unwrap_or_default();
         let epoch = old.map_or_else(|| Arc::new(AtomicU64::new(1)), |old| Arc::clone(&old.epoch));
         // Whoever waits looks again, under the new plan's numbers.
         queue.call_all();
-        Self { members, epoch, rotation: Mutex::new(turns), queue }
+        Self { members, epoch, rotation: Mutex::new(turns), queue, pressure }
+    }
+
+    /// What the pool bears at the moment.
+    pub fn pressure(&self) -> &Arc<Pressure> {
+        &self.pressure
     }
 
     /// Has all who wait look again: a worker took up other endpoints.

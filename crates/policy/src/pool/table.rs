@@ -8,7 +8,7 @@
 use hashbrown::HashMap;
 
 use super::config::EndpointConfig;
-use crate::hash::{Crc32, avalanche};
+use crate::hash::{Crc32, avalanche, mix, placement};
 
 /// Points on nginx's ring for each unit of weight.
 const KETAMA_POINTS: u32 = 160;
@@ -115,6 +115,73 @@ fn ketama_base(name: &str) -> Crc32 {
         },
     };
     Crc32::new().update(host.as_bytes()).update(&[0]).update(port.as_bytes())
+}
+
+/// Slots of a Maglev table: primes, the larger one where the smaller one's slots are too few for even shares.
+const MAGLEV_SIZES: [u32; 2] = [65_537, 655_373];
+/// So many slots an endpoint keep shares within a few percent.
+const MAGLEV_SLOTS: u32 = 100;
+
+/// Google's Maglev: slots that endpoints took in turns, each along an order of its own. A key names a slot; that of an endpoint
+/// that is out goes on to the next one, which is anybody's, so that all share what it had and no other key moves.
+#[derive(Debug)]
+pub(super) struct Maglev {
+    slots: Box<[u32]>,
+}
+
+impl Maglev {
+    pub(super) fn new(endpoints: &[EndpointConfig], tier: &[u32]) -> Self {
+        // One that is drained keeps its slots: who is bound to it still gets there, and nobody else's keys move.
+        let weight = |endpoint: &EndpointConfig| u64::from(endpoint.drains.unwrap_or(endpoint.weight));
+        let members: Vec<_> = tier
+            .iter()
+            .map(|&index| (index, &endpoints[index as usize]))
+            .filter(|(_, endpoint)| weight(endpoint) > 0)
+            .collect();
+        let Some(heaviest) = members.iter().map(|(_, endpoint)| weight(endpoint)).max() else {
+            return Self { slots: Box::default() };
+        };
+        let few = members.len() <= (MAGLEV_SIZES[0] / MAGLEV_SLOTS) as usize;
+        let size = u64::from(MAGLEV_SIZES[usize::from(!few)]);
+        // Where its order is, by how much it goes on, and when it is due: the heaviest takes a slot each round.
+        let mut turns: Vec<_> = members
+            .iter()
+            .map(|(index, endpoint)| {
+                let hash = mix(endpoint.key.0);
+                (*index, weight(endpoint), hash % size, mix(!hash) % (size - 1) + 1, 0u64)
+            })
+            .collect();
+        let mut slots = vec![u32::MAX; size as usize];
+        let (mut free, mut round) = (size, 0u64);
+        'all: loop {
+            round += 1;
+            for (index, weight, place, step, due) in &mut turns {
+                if round * *weight < *due {
+                    continue;
+                }
+                *due += heaviest;
+                while slots[*place as usize] != u32::MAX {
+                    *place = (*place + *step) % size;
+                }
+                slots[*place as usize] = *index;
+                free -= 1;
+                if free == 0 {
+                    break 'all;
+                }
+            }
+        }
+        Self { slots: slots.into() }
+    }
+
+    /// The slot of a key; counting on from it gives the others.
+    pub(super) fn place(&self, key: &[u8]) -> u32 {
+        u32::try_from(placement(key) % (self.slots.len().max(1) as u64)).unwrap_or(0)
+    }
+
+    pub(super) fn at(&self, place: u32) -> Option<u32> {
+        let len = self.slots.len();
+        (len > 0).then(|| self.slots[place as usize % len])
+    }
 }
 
 /// HAProxy's consistent hash ring over the endpoints that are usable now.

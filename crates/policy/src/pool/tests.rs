@@ -51,6 +51,7 @@ const HAPROXY: PoolOptions = PoolOptions {
     times: None,
     panic_percent: 0,
     load_percent: 0,
+    near_percent: None,
 };
 
 fn letter(index: EndpointIndex) -> char {

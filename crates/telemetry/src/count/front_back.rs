@@ -362,6 +362,12 @@ pub struct BackCells {
     pub made_unavailable: Counter,
     /// Exchanges that found the queue full.
     pub overflows: Counter,
+    /// Exchanges that were refused because too many waited for an answer.
+    pub pending_refused: Counter,
+    /// Retries that the budget had no room for.
+    pub retries_withheld: Counter,
+    /// Requests that were sent to a second endpoint.
+    pub hedges: Counter,
 }
 
 impl BackCells {
@@ -454,6 +460,9 @@ impl BackCells {
         sums.idle += self.idle.value();
         back.made_unavailable += self.made_unavailable.value();
         back.overflows += self.overflows.value();
+        back.pending_refused += self.pending_refused.value();
+        back.retries_withheld += self.retries_withheld.value();
+        back.hedges += self.hedges.value();
         self.codes.add_to(&mut back.codes);
         sums.latency.add(&self.latency);
         sums.connect.add(&self.connect);
@@ -524,10 +533,14 @@ impl Cells for BackCells {
             codes: _,
             made_unavailable,
             overflows,
+            pending_refused,
+            retries_withheld,
+            hedges,
         } = self;
         show_each!(show: started, balanced, bytes_in, bytes_out, taken, given, denied_requests, denied_responses);
         show_each!(show: connect_errors, response_errors, retries, redispatches, client_aborts, server_aborts);
         show_each!(show: connects, reuses, internal_errors, failed_rewrites, last, made_unavailable, overflows);
+        show_each!(show: pending_refused, retries_withheld, hedges);
         show_list!(show: answers, compression, cache);
         tls.counters(show);
     }
