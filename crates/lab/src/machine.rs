@@ -6,7 +6,7 @@
 
 use crate::instructions;
 use crate::programs::Programs;
-use crate::scenario::Placement;
+use crate::scenario::{Placement, Point};
 use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -40,6 +40,9 @@ pub struct Environment {
     /// CPUs that share a core with another one.
     #[serde(default)]
     pub hyper_threading: bool,
+    /// CPUs of a core, as far as they are ours; 0 of machines that did not tell.
+    #[serde(default)]
+    pub threads_per_core: usize,
     /// Share of the machine's CPU time that its host took away since the start of the machine. Each run has its own.
     #[serde(default)]
     pub steal: f64,
@@ -78,6 +81,7 @@ impl Environment {
             versions: programs.versions()?,
             tls_libraries: programs.tls_libraries(),
             hyper_threading: text("/sys/devices/system/cpu/smt/active") == "1",
+            threads_per_core: cores()?.iter().map(Vec::len).min().unwrap_or(1),
             steal: steal(&text("/proc/stat")),
             instructions: instructions::counted().err().unwrap_or_else(|| instructions::COUNTED.into()),
         })
@@ -156,6 +160,29 @@ pub fn cpus() -> Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
+/// The same by cores: CPUs that share one are together.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn cores() -> Result<Vec<Vec<usize>>> {
+    Ok(by_core(&cpus()?, |cpu| {
+        text(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
+    }))
+}
+
+/// CPUs by what names their core; one whose core has no name is a core of its own.
+fn by_core(cpus: &[usize], core: impl Fn(usize) -> String) -> Vec<Vec<usize>> {
+    let mut cores: Vec<(String, Vec<usize>)> = Vec::new();
+    for &cpu in cpus {
+        let name = core(cpu);
+        match cores.iter_mut().find(|(other, _)| !name.is_empty() && *other == name) {
+            Some((_, together)) => together.push(cpu),
+            None => cores.push((name, vec![cpu])),
+        }
+    }
+    cores.into_iter().map(|(_, together)| together).collect()
+}
+
 /// Who has which CPUs at one point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuSplit {
@@ -166,23 +193,34 @@ pub struct CpuSplit {
 }
 
 impl CpuSplit {
-    /// Divides `cpus`, or says why they do not suffice.
+    /// Divides the CPUs of `cores`, or says why they do not suffice.
+    ///
+    /// The first cores are the server's, one for each worker, and what else runs on a core of its own would count as the server's
+    /// speed: the second threads of these cores stay idle, or at a point of hyper-threading have workers, too.
     ///
     /// # Errors
-    /// The server wants more than there are.
-    pub fn divide(placement: Placement, workers: u16, cpus: &[usize]) -> Result<Self, String> {
-        let workers = usize::from(workers);
+    /// The server wants more than there are, or threads that these cores do not have.
+    pub fn divide(placement: Placement, point: &Point, cores: &[Vec<usize>]) -> Result<Self, String> {
+        let workers = usize::from(point.workers);
+        if point.hyper_threading && !cores.iter().all(|threads| threads.len() > 1) {
+            return Err("the cores of this machine have one thread each".to_owned());
+        }
         if placement == Placement::Packed {
-            let last: Vec<usize> = cpus.last().copied().into_iter().collect();
+            let last: Vec<usize> =
+                cores.last().and_then(|threads| threads.last()).copied().into_iter().collect();
             return Ok(Self { server: last.clone(), generator: last });
         }
-        match cpus.split_at_checked(workers) {
-            None => {
-                Err(format!("{workers} workers want {workers} CPUs, and this machine has {}", cpus.len()))
-            }
-            Some((all, [])) => Ok(Self { server: all.to_vec(), generator: all.to_vec() }),
-            Some((server, rest)) => Ok(Self { server: server.to_vec(), generator: rest.to_vec() }),
-        }
+        let Some((own, rest)) = cores.split_at_checked(workers) else {
+            let (noun, there) = match cores.iter().any(|threads| threads.len() > 1) {
+                true => ("cores", cores.len()),
+                false => ("CPUs", cores.len()),
+            };
+            return Err(format!("{workers} workers want {workers} {noun}, and this machine has {there}"));
+        };
+        let threads = if point.hyper_threading { usize::MAX } else { 1 };
+        let server: Vec<usize> = own.iter().flat_map(|core| core.iter().copied().take(threads)).collect();
+        let generator: Vec<usize> = if rest.is_empty() { server.clone() } else { rest.concat() };
+        Ok(Self { server, generator })
     }
 
     /// Whether server and generator take CPU time from each other.
@@ -230,7 +268,9 @@ mod tests {
 
     #[test]
     fn cpus_are_divided() {
-        let divide = |placement, workers| CpuSplit::divide(placement, workers, &[0, 1, 2]);
+        let divide = |placement, workers| {
+            CpuSplit::divide(placement, &at(workers, false), &by_core(&[0, 1, 2], |_| String::new()))
+        };
         let split = divide(Placement::Split, 2).unwrap();
         assert_eq!((split.server.as_slice(), split.generator.as_slice()), (&[0, 1][..], &[2][..]));
         assert!(!split.shared());
@@ -238,6 +278,34 @@ mod tests {
         assert!(divide(Placement::Packed, 3).unwrap().shared());
         let why = divide(Placement::Split, 4).unwrap_err();
         assert!(why.contains("this machine has 3"), "{why}");
+    }
+
+    fn at(workers: u16, hyper_threading: bool) -> Point {
+        Point {
+            mode: crate::scenario::Mode::Http,
+            keepalive: true,
+            size: "1k".into(),
+            workers,
+            rate: None,
+            streams: None,
+            closes_behind: false,
+            hyper_threading,
+        }
+    }
+
+    #[test]
+    fn cores_have_threads() {
+        // As Linux often numbers them: the second threads come after all the first.
+        let cores = by_core(&[0, 1, 2, 3, 4, 5], |cpu| format!("{},{}", cpu % 3, cpu % 3 + 3));
+        assert_eq!(cores, [[0, 3], [1, 4], [2, 5]]);
+        let divide = |workers, both| CpuSplit::divide(Placement::Split, &at(workers, both), &cores);
+        let one_each = divide(2, false).unwrap();
+        assert_eq!((one_each.server, one_each.generator), (vec![0, 1], vec![2, 5]));
+        let both = divide(2, true).unwrap();
+        assert_eq!((both.server, both.generator), (vec![0, 3, 1, 4], vec![2, 5]));
+        assert!(divide(4, false).unwrap_err().contains("4 cores, and this machine has 3"));
+        let plain = CpuSplit::divide(Placement::Split, &at(1, true), &by_core(&[0, 1], |_| String::new()));
+        assert!(plain.unwrap_err().contains("one thread each"));
     }
 
     #[test]

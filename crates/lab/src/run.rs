@@ -110,12 +110,12 @@ pub fn run(options: Options) -> Result<usize> {
     for scenario in &scenarios {
         results.begin(scenario, &options.scope)?;
     }
-    let cpus = machine::cpus()?;
+    let cores = machine::cores()?;
     let mut lab = Lab {
         quick: options.quick,
         programs,
         results,
-        cpus,
+        cores,
         ports: options.ports.clone(),
         token: token()?,
         instructions: settings.environment.instructions == instructions::COUNTED,
@@ -257,7 +257,7 @@ struct Lab {
     quick: bool,
     programs: Programs,
     results: Results,
-    cpus: Vec<usize>,
+    cores: Vec<Vec<usize>>,
     ports: Ports,
     token: String,
     /// Whether the processor counts instructions.
@@ -277,9 +277,9 @@ impl Lab {
         for point in scenario.points(self.quick) {
             // Points without enough CPUs: the report says why they are missing.
             let split = if scenario.kubernetes.is_some() {
-                Ok(CpuSplit { server: Vec::new(), generator: self.cpus.clone() })
+                Ok(CpuSplit { server: Vec::new(), generator: self.cores.concat() })
             } else {
-                CpuSplit::divide(scenario.placement, point.workers, &self.cpus)
+                CpuSplit::divide(scenario.placement, &point, &self.cores)
             };
             let Ok(split) = split else { continue };
             let effort = scenario.effort_at(&point, self.quick);

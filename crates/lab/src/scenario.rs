@@ -211,6 +211,9 @@ pub struct Single {
     /// Connections to the servers behind a load balancer end with each request.
     #[serde(default)]
     pub closes_behind: bool,
+    /// Workers on both threads of each core, where the machine's cores have two.
+    #[serde(default)]
+    pub hyper_threading: bool,
     /// It has no part in the mean and the ceiling, which stay what they are when a row is added.
     #[serde(default)]
     pub apart: bool,
@@ -234,6 +237,7 @@ impl Single {
             runs: None,
             streams: None,
             closes_behind: false,
+            hyper_threading: false,
             apart: false,
             target: None,
             stretch: None,
@@ -484,6 +488,9 @@ pub struct Point {
     /// Whether connections to the servers behind a load balancer end with each request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closes_behind: bool,
+    /// Whether a core counts with all its threads, each with a worker: `workers` are then cores. Else each worker has a core.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hyper_threading: bool,
 }
 
 impl Point {
@@ -497,6 +504,7 @@ impl Point {
         };
         let name = self.streams.map_or(name.clone(), |streams| format!("{name}-s{streams}"));
         let name = if self.closes_behind { name + "-closed-behind" } else { name };
+        let name = if self.hyper_threading { name + "-threads" } else { name };
         self.rate.map_or(name.clone(), |rate| format!("{name}-{}", rate.name()))
     }
 
@@ -650,7 +658,8 @@ impl Scenario {
             for &workers in workers {
                 // They were read when the scenario was: none fails here.
                 for rate in self.rates(quick).of(&single.size).unwrap_or_default() {
-                    let Single { mode, keepalive, size, streams, closes_behind, .. } = single.clone();
+                    let Single { mode, keepalive, size, streams, closes_behind, hyper_threading, .. } =
+                        single.clone();
                     let point = match mode.handshakes() {
                         // Nothing is requested: there are no pages, and no next request.
                         Some(_) => Point {
@@ -661,8 +670,18 @@ impl Scenario {
                             rate,
                             streams: None,
                             closes_behind: false,
+                            hyper_threading,
                         },
-                        None => Point { mode, keepalive, size, workers, rate, streams, closes_behind },
+                        None => Point {
+                            mode,
+                            keepalive,
+                            size,
+                            workers,
+                            rate,
+                            streams,
+                            closes_behind,
+                            hyper_threading,
+                        },
                     };
                     points.push((single.clone(), point));
                 }
@@ -772,7 +791,11 @@ impl Scenario {
     /// About how long it takes on so many CPUs, seconds.
     #[must_use]
     pub fn seconds(&self, quick: bool, cpus: usize) -> f64 {
-        let fits = |point: &Point| self.placement == Placement::Packed || usize::from(point.workers) <= cpus;
+        // Points of both threads of a core are few, and most machines have none.
+        let fits = |point: &Point| {
+            self.placement == Placement::Packed
+                || (usize::from(point.workers) <= cpus && !point.hyper_threading)
+        };
         let takes = |point: Point| {
             let runs = f64::from(self.effort_at(&point, quick).runs);
             self.contenders_at(&point, quick, &[]).len() as f64 * runs * self.run_seconds(&point, quick)

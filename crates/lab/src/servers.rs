@@ -467,6 +467,10 @@ impl Testbed {
         ports: &mut Ports,
     ) -> Result<Option<Running>> {
         let port = ports.take()?;
+        // A worker for each thread of its cores.
+        let threads = u16::try_from(setup.cpus.len()).unwrap_or(point.workers);
+        let point =
+            &Point { workers: if point.hyper_threading { threads } else { point.workers }, ..point.clone() };
         let (program, kind) = (programs.of(who)?, programs.kind(who)?);
         let (name, (mut command, dir)) = match who {
             Contender::Direct => ("the origin", self.origin_command(program, point, port)?),

@@ -53,6 +53,7 @@ fn accepted(who: Contender, flag: &str) -> usize {
                     rate: None,
                     streams: None,
                     closes_behind,
+                    hyper_threading: false,
                 };
                 let sockets = closes_behind.then_some(12_400);
                 let origins: Vec<u16> = (0..scenario.servers).map(|n| 12_346 + n).collect();

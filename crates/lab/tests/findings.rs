@@ -268,3 +268,39 @@ fn what_the_findings_say_follows_from_the_csv() {
     let errors = format!("{} errors among", sum("errors") + sum("bad_status"));
     assert!(report.scenarios[0].findings.iter().any(|line| line.starts_with(&errors)), "{errors}");
 }
+
+#[test]
+fn a_knee_says_what_held_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = SCENARIO
+        .replace("id: own", "id: B1")
+        .replace("[http, https, tcp-http]", "[https]")
+        .replace("sizes: [1k]", "sizes: [10k]")
+        .replace("workers: [1, 64]", "workers: [1]\nrates: [1000, 2000, 3000, 4000]");
+    // All keep up with 2,000; from 3,000 on nginx has no CPU left, HAProxy waits for something else, and Weir keeps up.
+    let shown = |who: Contender, point: &Point, _: u32| {
+        let Some(Rate::PerSecond(rate)) = point.rate else { return None };
+        let late = rate > 2500.0 && who != Contender::Weir;
+        let busy = match who {
+            Contender::Nginx if late => 0.99,
+            Contender::Weir => 0.5,
+            _ => 0.2,
+        };
+        let us = if late { 1e6 } else { 500.0 };
+        Some(Shown { rate, us, cpu_us: busy * 1e6 / rate })
+    };
+    fill(dir.path(), &settings("p", 4), &scenario, &shown);
+    let report = report::make(dir.path(), &Prices::read(None).unwrap()).unwrap();
+    let findings = report.scenarios[0].findings.join("\n");
+    for wanted in [
+        "weir above 4,000, the highest rate measured, nginx",
+        "(limited by its CPUs, 99% busy), haproxy",
+        "(limited by neither CPU nor generator, its CPUs 20% busy: the link, or what it waits for).",
+        "10 KB: CPUs have nothing left, requests/s: weir at none of the rates measured, nginx at 3,000, haproxy at none of the \
+         rates measured. Published: NGINX Plus at 8,000, Avi Vantage at 5,000.",
+    ] {
+        assert!(findings.contains(wanted), "{wanted}\n{findings}");
+    }
+    let page = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
+    assert!(page.contains("published: its CPUs are 100% busy at 8,000 requests/s"), "{page}");
+}

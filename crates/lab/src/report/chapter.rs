@@ -5,6 +5,7 @@
 //! Driven by: `report`.
 
 use super::figures::{Beginning, Chapter, Each, KneeOf, Missing, Row, Stretch, Waiting};
+use super::limit::Limit;
 use super::published::{By, Curve, Quantity, published};
 use super::words::{facet, unique};
 use super::{findings, knee, verdict};
@@ -34,14 +35,21 @@ pub(super) fn of(
     span: &mut Option<(f64, f64)>,
 ) -> Result<Chapter> {
     let effort = scenario.effort(settings.quick);
+    // Of another machine, perhaps: how many there are is what counts.
     let cpus: Vec<usize> = (0..settings.environment.cpus).collect();
+    let cores: Vec<Vec<usize>> =
+        cpus.chunks(settings.environment.threads_per_core.max(1)).map(<[usize]>::to_vec).collect();
     let (mut rows, mut missing) = (Vec::new(), Vec::new());
     let skipped = results.skipped(scenario);
     let points = if skipped.is_some() { Vec::new() } else { scenario.points(settings.quick) };
     let more = settings.more();
     let mut unseen: Vec<Missing> = Vec::new();
     for point in points {
-        if let Err(why) = CpuSplit::divide(scenario.placement, point.workers, &cpus) {
+        if let Err(why) = CpuSplit::divide(scenario.placement, &point, &cores) {
+            if point.hyper_threading {
+                // A column where the machine has it, and no gap where it does not.
+                continue;
+            }
             missing.push(Missing { point, contender: None, why, failed: false });
             continue;
         }
@@ -90,7 +98,7 @@ pub(super) fn of(
         packed: scenario.placement == Placement::Packed,
         soak: scenario.soak,
         findings: Vec::new(),
-        knees: knees(&rows),
+        knees: knees(&rows, scenario.placement == Placement::Packed),
         rows,
         missing,
         published: published(&scenario.id).cloned(),
@@ -283,7 +291,7 @@ fn distribution(records: &[Record]) -> Result<Vec<(f64, f64)>> {
 }
 
 /// The knees of all curves of latency against rate. Contenders of one plot have one limit in a round.
-fn knees(rows: &[Row]) -> Vec<KneeOf> {
+fn knees(rows: &[Row], packed: bool) -> Vec<KneeOf> {
     let of_point = |row: &Row| facet(&row.point, &["rate"]);
     let wanted = || rows.iter().filter(|r| r.rate_wanted.is_some());
     let mut found = Vec::new();
@@ -301,7 +309,13 @@ fn knees(rows: &[Row]) -> Vec<KneeOf> {
             here().min_by(|a, b| a.rate_wanted.unwrap_or(0.0).total_cmp(&b.rate_wanted.unwrap_or(0.0)));
         for (who, rounds) in curves {
             if let (Some(knee), Some(lowest)) = (knee::of_runs(&rounds, limit), lowest) {
-                found.push(KneeOf { point: lowest.point.clone(), contender: who, knee });
+                // The first rate that was measured and is too much.
+                let beyond = here().filter(|r| r.contender == who && knee.place != knee::Where::Above);
+                let beyond = beyond
+                    .filter(|r| r.rate_wanted.is_some_and(|rate| rate >= knee.rate.median))
+                    .min_by(|a, b| a.rate_wanted.unwrap_or(0.0).total_cmp(&b.rate_wanted.unwrap_or(0.0)));
+                let limit = beyond.and_then(|row| Limit::of(row, packed));
+                found.push(KneeOf { point: lowest.point.clone(), contender: who, knee, limit });
             }
         }
     }

@@ -5,6 +5,7 @@
 //! Driven by: `chapter` and `verdict`, which fill it; all forms of the report, which read it.
 
 use super::knee::Knee;
+use super::limit::Limit;
 use super::published::{Curve, Published, Quantity};
 use crate::changes::Changes;
 use crate::contender::{Contender, Driver, Kind};
@@ -238,6 +239,9 @@ pub struct KneeOf {
     pub contender: Contender,
     /// Where.
     pub knee: Knee,
+    /// What held it there; nothing where it kept up with every rate, or its CPU time was not seen.
+    #[serde(default)]
+    pub limit: Option<Limit>,
 }
 
 /// What has no figures.

@@ -118,6 +118,7 @@ pub(super) fn of(chapter: &Chapter) -> Vec<String> {
         found.extend(beside(chapter, who, "CPU time each", cpu));
     }
     found.extend(knees(chapter));
+    found.extend(full(chapter));
     found.extend(jumps(chapter));
     found.extend(drift(chapter));
     found.extend(chapter.rows.iter().filter_map(changes));
@@ -160,10 +161,13 @@ fn knees(chapter: &Chapter) -> Vec<String> {
     let curve = |k: &KneeOf| facet(&k.point, &["rate"]);
     let told = |k: &&KneeOf| {
         let who = k.contender.name();
+        let limit = k.limit.map_or_else(String::new, |limit| format!(" ({})", limit.told()));
         match k.knee.place {
-            Where::Found => format!("{who} {}", with_interval(&k.knee.rate, 1.0)),
+            Where::Found => format!("{who} {}{limit}", with_interval(&k.knee.rate, 1.0)),
             Where::Above => format!("{who} above {}, the highest rate measured", number(k.knee.rate.median)),
-            Where::Below => format!("{who} below {}, the lowest rate measured", number(k.knee.rate.median)),
+            Where::Below => {
+                format!("{who} below {}, the lowest rate measured{limit}", number(k.knee.rate.median))
+            }
         }
     };
     let sentence = |key: String| {
@@ -174,6 +178,37 @@ fn knees(chapter: &Chapter) -> Vec<String> {
         format!("{what}: knees, requests/s that each keeps up with: {}.", knees.join(", "))
     };
     unique(chapter.knees.iter().map(curve)).into_iter().map(sentence).collect()
+}
+
+/// From which rate on the CPUs of each are busy all the time, where that was published, too.
+fn full(chapter: &Chapter) -> Vec<String> {
+    let published = chapter.published.iter().flat_map(|p| &p.saturated);
+    let sentence = |size: String| {
+        let told: Vec<String> = chapter
+            .published
+            .iter()
+            .flat_map(|p| &p.saturated)
+            .filter(|told| told.size == size)
+            .map(|told| format!("{} at {}", told.label, number(told.rate)))
+            .collect();
+        let rows = || chapter.rows.iter().filter(|r| r.point.size == size && r.rate_wanted.is_some());
+        let here: Vec<String> = unique(rows().map(|r| r.contender))
+            .into_iter()
+            .map(|who| match super::limit::full_from(rows().filter(|r| r.contender == who)) {
+                Some(rate) => format!("{} at {}", who.name(), number(rate)),
+                None => format!("{} at none of the rates measured", who.name()),
+            })
+            .collect();
+        let what = super::words::size(&size);
+        (!here.is_empty()).then(|| {
+            format!(
+                "{what}B: CPUs have nothing left, requests/s: {}. Published: {}.",
+                here.join(", "),
+                told.join(", ")
+            )
+        })
+    };
+    unique(published.map(|told| told.size.clone())).into_iter().filter_map(sentence).collect()
 }
 
 /// Where response times jump from one run to the next and stay: a machine that runs out of credits.

@@ -13,6 +13,7 @@ mod findings;
 pub mod guide;
 mod html;
 pub mod knee;
+pub mod limit;
 mod plot;
 mod plots;
 pub mod published;

@@ -20,6 +20,9 @@ pub struct Published {
     pub curves: Vec<Curve>,
     /// Its knees.
     pub knees: Vec<Told>,
+    /// From which rate on a server's CPUs had nothing left.
+    #[serde(default)]
+    pub saturated: Vec<Told>,
     /// What it states without figures of its own.
     pub statements: Vec<String>,
 }
@@ -52,7 +55,7 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// A published knee.
+/// A published rate of one server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Told {
     /// Of what.

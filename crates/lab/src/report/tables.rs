@@ -24,7 +24,7 @@ pub(super) fn csv(report: &Report) -> String {
          work,rate_wanted,gbit_low,gbit_high,mean_low,mean_high,p50_low,p50_high,p95_low,p95_high,cpus,cpus_low,cpus_high,\
          weir_over_this_low,weir_over_this_high,weir_cpu_over_this,weir_cpu_over_this_low,weir_cpu_over_this_high,tls,instructions,\
          start_s,start_memory,idle_connections,idle_bytes,idle_bytes_low,idle_bytes_high,row,ratio,ratio_low,ratio_high,target,met,\
-         changes,sockets,sockets_dropped,processes\n",
+         changes,sockets,sockets_dropped,processes,hyper_threading\n",
     );
     for (chapter, row) in report.scenarios.iter().flat_map(|c| c.rows.iter().map(move |r| (c, r))) {
         let _ = writeln!(out, "{}", fields(chapter, row).join(","));
@@ -77,6 +77,7 @@ fn fields(chapter: &Chapter, row: &Row) -> Vec<String> {
     fields.push(told(judged.and_then(|j| j.met).map(|m| m.to_string())));
     let changes = row.changes.map(|c| [c.made, c.sockets, c.dropped, c.processes].map(|n| n.to_string()));
     fields.extend(changes.unwrap_or_default());
+    fields.push(row.point.hyper_threading.to_string());
     fields
 }
 
@@ -175,7 +176,13 @@ fn summary(report: &Report) -> Table {
 
 /// Knees, measured and published; nothing if there are none.
 pub(super) fn knees(chapter: &Chapter) -> Option<Table> {
-    let head = [("work", false), ("contender", false), ("knee, requests/s", true), ("p95 limit, ms", true)];
+    let head = [
+        ("work", false),
+        ("contender", false),
+        ("knee, requests/s", true),
+        ("p95 limit, ms", true),
+        ("what held it", false),
+    ];
     let mut table = Table::new(&head);
     for knee in &chapter.knees {
         let row = chapter.row(&knee.point, knee.contender);
@@ -185,11 +192,18 @@ pub(super) fn knees(chapter: &Chapter) -> Option<Table> {
             Where::Below => format!("below {}", number(knee.knee.rate.median)),
         };
         let work = row.map_or_else(|| knee.point.name(), |r| words(r, &["rate"]));
-        table.rows.push(vec![work, knee.contender.name().to_owned(), rate, number(knee.knee.limit_us / 1e3)]);
+        let limit = knee.limit.map_or_else(String::new, |limit| limit.told());
+        let who = knee.contender.name().to_owned();
+        table.rows.push(vec![work, who, rate, number(knee.knee.limit_us / 1e3), limit]);
     }
     for told in chapter.published.iter().flat_map(|p| &p.knees) {
         let work = format!("published: {}B", size(&told.size));
-        table.rows.push(vec![work, told.label.clone(), number(told.rate), String::new()]);
+        let full = chapter.published.iter().flat_map(|p| &p.saturated);
+        let full = full
+            .filter(|full| (&full.who, &full.size) == (&told.who, &told.size))
+            .map(|full| format!("published: its CPUs are 100% busy at {} requests/s", number(full.rate)));
+        let full = full.last().unwrap_or_default();
+        table.rows.push(vec![work, told.label.clone(), number(told.rate), String::new(), full]);
     }
     (!chapter.knees.is_empty()).then_some(table)
 }

@@ -59,8 +59,12 @@ pub(super) fn words(row: &Row, without: &[&str]) -> String {
     if let Some(idle) = &row.idle {
         words.push(format!("{} B each of {}", number(idle.bytes_each.median), whole(idle.connections)));
     }
+    if point.hyper_threading {
+        words.push("all threads of each core".into());
+    }
     if point.workers > 1 && !without.contains(&"workers") {
-        words.push(format!("{} workers", point.workers));
+        let noun = if point.hyper_threading { "cores" } else { "workers" };
+        words.push(format!("{} {noun}", point.workers));
     }
     if let Some(rate) = row.rate_wanted.filter(|_| !without.contains(&"rate")) {
         words.push(format!("{}/s", number(rate)));

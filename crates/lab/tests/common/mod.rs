@@ -56,7 +56,9 @@ pub(crate) fn fill(
     let scenario = Scenario::parse(scenario).unwrap();
     results.begin(&scenario, &Scope::default()).unwrap();
     let cpus: Vec<usize> = (0..settings.environment.cpus).collect();
-    let fits = |p: &Point| CpuSplit::divide(scenario.placement, p.workers, &cpus).is_ok();
+    let cores: Vec<Vec<usize>> =
+        cpus.chunks(settings.environment.threads_per_core.max(1)).map(<[usize]>::to_vec).collect();
+    let fits = |p: &Point| CpuSplit::divide(scenario.placement, p, &cores).is_ok();
     for point in scenario.points(true).into_iter().filter(fits) {
         let runs = scenario.effort_at(&point, true).runs;
         for who in scenario.contenders_at(&point, true, &settings.more()) {
