@@ -20,6 +20,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("control", &[]),
     ("policy", &["control", "expr"]),
     ("password", &[]),
+    ("jose", &[]),
     ("media", &[]),
     ("cache", &["rt"]),
     ("fetch", &[]),
@@ -40,6 +41,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "http",
             "expr",
             "password",
+            "jose",
             "media",
             "cache",
             "fetch",
@@ -56,7 +58,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
 /// Crates without a socket, a clock or a runtime, and what they may therefore not depend on.
 const PURE: &[&str] = &[
     "diag", "expr", "model", "nginx", "haproxy", "native", "http", "control", "policy", "plan", "lower",
-    "password", "media",
+    "password", "jose", "media",
 ];
 const IMPURE: &[&str] = &["io-uring", "tokio", "mio", "socket2", "rustls", "libc", "rustix"];
 

@@ -35,8 +35,9 @@ pub use target::{AddressPart, End, Follows, Normalizer, OwnTimeout};
 pub use template::{Filter, Piece, Template};
 pub use var::{
     AuthPart, CertPart, ClientVar, Count, Counted, CourseVar, DnPart, EndpointFigure, EndpointTls, Family,
-    JudgedVar, KeptIn, KeptValue, LocalOf, MessagePart, Moment, Peeked, PlaceVar, PriorityOf, ProcessVar,
-    ProxyTlv, RateOf, RequestVar, ResponseVar, SessionVar, StickVar, Timer, TlsVar, UpstreamVar, Var,
+    IdentityVar, JudgedVar, KeptIn, KeptValue, LocalOf, MessagePart, Moment, Peeked, PlaceVar, PriorityOf,
+    ProcessVar, ProxyTlv, RateOf, RequestVar, ResponseVar, SessionVar, StickVar, Timer, TlsVar, UpstreamVar,
+    Var,
 };
 
 /// A user-defined variable by name, as the model refers to it (without `$`).

@@ -181,6 +181,15 @@ variables! {
         /// The number by which it is to be known from now on (`$uid_set`).
         UserIdSet => "user_id_set";
     }
+    /// Who sends the request, as a token or a session of its route says.
+    Identity as IdentityVar [<'v>] {
+        /// A part of the header of the token, by the names that lead to it (`$jwt_header_NAME`).
+        TokenHeader(path: Vec<String>) => "token.header.{path:?}";
+        /// A claim of the token, by the names that lead to it (`$jwt_claim_NAME`).
+        TokenClaim(path: Vec<String>) => "token.claim.{path:?}";
+        /// The claims as JSON; of a nested token what is signed in it (`$jwt_payload`).
+        TokenPayload => "token.payload";
+    }
     /// The client's connection.
     Client as ClientVar [<'v>] {
         /// `http` or `https` (`$scheme`).
@@ -498,6 +507,8 @@ impl<S: Clone> Var<S> {
             Self::Header(_) => Self::Header(name()),
             Self::HeaderUnderscored(_) => Self::HeaderUnderscored(name()),
             Self::SentHeader(_) => Self::SentHeader(name()),
+            Self::TokenClaim(_) => Self::TokenClaim(vec![name()]),
+            Self::TokenHeader(_) => Self::TokenHeader(vec![name()]),
             Self::SentTrailer(_) => Self::SentTrailer(name()),
             Self::UpstreamCookie(_) => Self::UpstreamCookie(name()),
             Self::UpstreamHeader(_) => Self::UpstreamHeader(name()),

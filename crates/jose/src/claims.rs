@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn values_are_found_by_their_path() {
-        let claims = object(r#"{"sub":"me","info":{"e-mail":"a@b","n":7,"ok":true},"list":["a",1,{"x":[]}]}"#);
+        let claims =
+            object(r#"{"sub":"me","info":{"e-mail":"a@b","n":7,"ok":true},"list":["a",1,{"x":[]}]}"#);
         let at = |path: &[&str]| {
             value_at(&claims, path.iter().copied()).map(|value| String::from_utf8(value).unwrap())
         };

@@ -56,7 +56,10 @@ pub(crate) struct Key {
 
 impl std::fmt::Debug for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Key").field("id", &self.id).field("algorithm", &self.algorithm).finish_non_exhaustive()
+        f.debug_struct("Key")
+            .field("id", &self.id)
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
     }
 }
 
@@ -114,7 +117,11 @@ impl KeySet {
         }
         if keys.is_empty() {
             faults.truncate(3);
-            return Err(Broken::NoKey(if faults.is_empty() { "it is empty".into() } else { faults.join("; ") }));
+            return Err(Broken::NoKey(if faults.is_empty() {
+                "it is empty".into()
+            } else {
+                faults.join("; ")
+            }));
         }
         Ok(Self { keys })
     }
@@ -166,7 +173,9 @@ impl Key {
     fn read(key: &Map<String, Value>) -> Result<Self, &'static str> {
         let text = |name: &str| key.get(name).and_then(Value::as_str);
         let material = match text("kty").ok_or("it has no `kty`")? {
-            "oct" => Material::Secret(number(key, "k").filter(|secret| !secret.is_empty()).ok_or("`k` is missing")?),
+            "oct" => Material::Secret(
+                number(key, "k").filter(|secret| !secret.is_empty()).ok_or("`k` is missing")?,
+            ),
             "RSA" => rsa(key)?,
             "EC" => curve(key)?,
             "OKP" if text("crv") == Some("Ed25519") => {
@@ -178,7 +187,9 @@ impl Key {
         let mut not_for = Vec::new();
         let operations = key.get("key_ops").and_then(Value::as_array);
         let lacks = |wanted: &[&str]| {
-            operations.is_some_and(|own| !own.iter().any(|one| one.as_str().is_some_and(|one| wanted.contains(&one))))
+            operations.is_some_and(|own| {
+                !own.iter().any(|one| one.as_str().is_some_and(|one| wanted.contains(&one)))
+            })
         };
         if text("use").is_some_and(|meant| meant != "sig") || lacks(&["verify"]) {
             not_for.push(Purpose::Verify);
@@ -186,7 +197,12 @@ impl Key {
         if text("use").is_some_and(|meant| meant != "enc") || lacks(&["decrypt", "unwrapKey"]) {
             not_for.push(Purpose::Decrypt);
         }
-        Ok(Self { id: text("kid").map(str::to_owned), algorithm: text("alg").map(str::to_owned), not_for, material })
+        Ok(Self {
+            id: text("kid").map(str::to_owned),
+            algorithm: text("alg").map(str::to_owned),
+            not_for,
+            material,
+        })
     }
 }
 
@@ -218,7 +234,8 @@ fn curve(key: &Map<String, Value>) -> Result<Material, &'static str> {
         Some("P-521") => (Curve::P521, 66),
         _ => return Err("its curve is not supported"),
     };
-    let part = |name| number(key, name).filter(|part| part.len() == size).ok_or("`x` or `y` has another length");
+    let part =
+        |name| number(key, name).filter(|part| part.len() == size).ok_or("`x` or `y` has another length");
     Ok(Material::Curve(curve, [&[4][..], &part("x")?, &part("y")?].concat()))
 }
 
@@ -229,7 +246,10 @@ mod tests {
     #[test]
     fn sets_have_a_key_that_can_be_used() {
         let parse = |text: &str| KeySet::parse(text.as_bytes()).map(|set| set.len());
-        assert_eq!(parse(r#"{"keys":[{"kty":"oct","k":"ZmFudGFzdGljand0","kid":"0001"},{"kty":"new"},7]}"#), Ok(1));
+        assert_eq!(
+            parse(r#"{"keys":[{"kty":"oct","k":"ZmFudGFzdGljand0","kid":"0001"},{"kty":"new"},7]}"#),
+            Ok(1)
+        );
         for form in ["", "[]", "{}", r#"{"keys":{}}"#, r#"{"keys":[}"#] {
             assert_eq!(parse(form), Err(Broken::Form), "{form}");
         }

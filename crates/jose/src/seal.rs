@@ -7,21 +7,23 @@
 //!   header . wrapped key . nonce . content . tag         the header as written is what the tag covers, too
 //! ```
 
-use aws_lc_rs::aead::{AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, Algorithm, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::aead::{
+    AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, Algorithm, LessSafeKey, Nonce, UnboundKey,
+};
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, DecryptingKey, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey,
 };
 use aws_lc_rs::hmac;
 use aws_lc_rs::iv::FixedLength;
 use aws_lc_rs::rsa::{
-    OAEP_SHA1_MGF1SHA1, OAEP_SHA256_MGF1SHA256, OAEP_SHA384_MGF1SHA384, OAEP_SHA512_MGF1SHA512, OaepAlgorithm,
-    OaepPrivateDecryptingKey, PrivateDecryptingKey,
+    OAEP_SHA1_MGF1SHA1, OAEP_SHA256_MGF1SHA256, OAEP_SHA384_MGF1SHA384, OAEP_SHA512_MGF1SHA512,
+    OaepAlgorithm, OaepPrivateDecryptingKey, PrivateDecryptingKey,
 };
 use serde_json::{Map, Value};
 
+use crate::Refused;
 use crate::compact::{decode, split, text, understood};
 use crate::keys::{KeySet, Material, Purpose, first};
-use crate::Refused;
 
 /// How the key of the content is found.
 #[derive(Clone, Copy)]
@@ -110,10 +112,16 @@ pub fn open<'s>(token: &[u8], sets: impl IntoIterator<Item = &'s KeySet>) -> Res
     let wrapping = text(&header, "alg").and_then(Wrapping::named).ok_or(Refused::Algorithm)?;
     let content = text(&header, "enc").and_then(Content::named).ok_or(Refused::Algorithm)?;
     let (wrapped, nonce, sealed, tag) = (decode(wrapped)?, decode(nonce)?, decode(sealed)?, decode(tag)?);
-    first(sets, &header, Purpose::Decrypt, |key| wrapping.fits(key, content), |key| {
-        let key = unwrap(wrapping, &header, key, &wrapped)?;
-        open_content(content, &key, &nonce, head, &sealed, &tag)
-    })
+    first(
+        sets,
+        &header,
+        Purpose::Decrypt,
+        |key| wrapping.fits(key, content),
+        |key| {
+            let key = unwrap(wrapping, &header, key, &wrapped)?;
+            open_content(content, &key, &nonce, head, &sealed, &tag)
+        },
+    )
 }
 
 /// The key of the content.
@@ -192,10 +200,8 @@ fn open_content(
         Content::Cbc(digest, half) => {
             let (authentic, secret) = key.split_at(half);
             let bits = (covered.len() as u64 * 8).to_be_bytes();
-            let wanted = hmac::sign(
-                &hmac::Key::new(digest, authentic),
-                &[covered, nonce, sealed, &bits].concat(),
-            );
+            let wanted =
+                hmac::sign(&hmac::Key::new(digest, authentic), &[covered, nonce, sealed, &bits].concat());
             aws_lc_rs::constant_time::verify_slices_are_equal(wanted.as_ref().get(..half)?, tag).ok()?;
             let nonce: [u8; 16] = nonce.try_into().ok()?;
             if sealed.is_empty() || sealed.len() % 16 != 0 {
@@ -282,7 +288,8 @@ mod tests {
         open(token.as_bytes(), [keys]).map(|content| assert_eq!(content, CLAIMS))
     }
 
-    const CONTENTS: [&str; 6] = ["A128GCM", "A192GCM", "A256GCM", "A128CBC-HS256", "A192CBC-HS384", "A256CBC-HS512"];
+    const CONTENTS: [&str; 6] =
+        ["A128GCM", "A192GCM", "A256GCM", "A128CBC-HS256", "A192CBC-HS384", "A256CBC-HS512"];
 
     #[test]
     fn contents_open_by_a_shared_secret() {
@@ -298,7 +305,9 @@ mod tests {
                 parts[at].push(if end == 'Q' { 'w' } else { 'Q' });
                 assert!(check(&parts.join("."), &keys).is_err(), "{enc} {at}");
             }
-            let other = set(json!([{"kty": "oct", "k": base64url([1; 32])}, {"kty": "oct", "k": base64url([1; 48])}]));
+            let other = set(
+                json!([{"kty": "oct", "k": base64url([1; 32])}, {"kty": "oct", "k": base64url([1; 48])}]),
+            );
             assert!(check(&token, &other).is_err(), "{enc}");
         }
     }
@@ -314,7 +323,8 @@ mod tests {
             for (at, block) in blocks.iter_mut().enumerate() {
                 let mut both = [check, *block].concat();
                 cipher.less_safe_encrypt(&mut both, aws_lc_rs::cipher::EncryptionContext::None).unwrap();
-                let mixed = u64::from_be_bytes(both[..8].try_into().unwrap()) ^ (count * round + at + 1) as u64;
+                let mixed =
+                    u64::from_be_bytes(both[..8].try_into().unwrap()) ^ (count * round + at + 1) as u64;
                 check = mixed.to_be_bytes();
                 block.copy_from_slice(&both[8..]);
             }
@@ -362,7 +372,8 @@ mod tests {
             let own = secret(length);
             let keys = set(json!([{"kty": "oct", "k": base64url(&own), "use": "enc"}]));
             for enc in CONTENTS {
-                let key = secret(Content::named(enc).unwrap().key_length()).iter().map(|b| !b).collect::<Vec<_>>();
+                let key =
+                    secret(Content::named(enc).unwrap().key_length()).iter().map(|b| !b).collect::<Vec<_>>();
                 let token = sealed(json!({"alg": alg}), enc, &key, &wrap(&own, &key));
                 assert_eq!(check(&token, &keys), Ok(()), "{alg} {enc}");
             }
@@ -370,7 +381,9 @@ mod tests {
             let token = sealed(json!({"alg": alg}), "A128GCM", &secret(16), &wrap(&own, &secret(32)));
             assert_eq!(check(&token, &keys), Err(Refused::Mismatch));
         }
-        for (alg, gcm) in [("A128GCMKW", &AES_128_GCM), ("A192GCMKW", &AES_192_GCM), ("A256GCMKW", &AES_256_GCM)] {
+        for (alg, gcm) in
+            [("A128GCMKW", &AES_128_GCM), ("A192GCMKW", &AES_192_GCM), ("A256GCMKW", &AES_256_GCM)]
+        {
             let own = secret(gcm.key_len());
             let keys = set(json!([{"kty": "oct", "k": base64url(&own)}]));
             let key = secret(32);
@@ -381,7 +394,11 @@ mod tests {
             let header = json!({"alg": alg, "iv": base64url([3; 12]), "tag": base64url(tag.as_ref())});
             assert_eq!(check(&sealed(header, "A256GCM", &key, &wrapped), &keys), Ok(()), "{alg}");
             let header = json!({"alg": alg, "iv": base64url([3; 12]), "tag": base64url([0; 16])});
-            assert_eq!(check(&sealed(header, "A256GCM", &key, &wrapped), &keys), Err(Refused::Mismatch), "{alg}");
+            assert_eq!(
+                check(&sealed(header, "A256GCM", &key, &wrapped), &keys),
+                Err(Refused::Mismatch),
+                "{alg}"
+            );
         }
     }
 

@@ -10,9 +10,9 @@ use aws_lc_rs::signature::{
     VerificationAlgorithm,
 };
 
+use crate::Refused;
 use crate::compact::{decode, split, text, understood};
 use crate::keys::{Curve, KeySet, Material, Purpose, first};
-use crate::Refused;
 
 /// An algorithm with keys of two halves, by its name; not those of secrets.
 pub fn algorithm(name: &str) -> Option<&'static dyn VerificationAlgorithm> {
@@ -67,7 +67,9 @@ pub fn verify<'s>(token: &[u8], sets: impl IntoIterator<Item = &'s KeySet>) -> R
 /// The public half of a key, if it is of the kind that the algorithm wants.
 fn public_half<'k>(key: &'k Material, algorithm: &str) -> Option<&'k [u8]> {
     match (key, algorithm) {
-        (Material::Rsa { public, .. }, "RS256" | "RS384" | "RS512" | "PS256" | "PS384" | "PS512") => Some(public),
+        (Material::Rsa { public, .. }, "RS256" | "RS384" | "RS512" | "PS256" | "PS384" | "PS512") => {
+            Some(public)
+        }
         (Material::Curve(Curve::P256, point), "ES256")
         | (Material::Curve(Curve::P384, point), "ES384")
         | (Material::Curve(Curve::P521, point), "ES512") => Some(point),
@@ -79,12 +81,13 @@ fn public_half<'k>(key: &'k Material, algorithm: &str) -> Option<&'k [u8]> {
 #[cfg(test)]
 mod tests {
     use aws_lc_rs::rand::SystemRandom;
+    use aws_lc_rs::rsa::KeySize;
     use aws_lc_rs::signature::{
         ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, ECDSA_P521_SHA512_FIXED_SIGNING,
-        EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384,
-        RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512, RsaEncoding, RsaKeyPair,
+        EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256,
+        RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512, RsaEncoding,
+        RsaKeyPair,
     };
-    use aws_lc_rs::rsa::KeySize;
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use serde_json::json;

@@ -19,6 +19,8 @@ impl<'m> Cx<'m> {
             rules: plan::AccessRules::new(rules),
             basic: access.basic.as_ref().map(|basic| self.basic_auth(basic)),
             ask: access.ask.as_ref().map(|ask| self.auth_request(ask)),
+            token: access.token.as_ref().map(|auth| self.token_auth(auth)),
+            require: self.requirements(&access.require),
             any: access.any,
             delay: access.delay,
         };
@@ -31,6 +33,37 @@ impl<'m> Cx<'m> {
             Some((self.names.slot(name)?, value))
         });
         plan::AuthRequest { path: ask.path.as_str().into(), set: set.collect() }
+    }
+
+    fn token_auth(&mut self, auth: &'m model::TokenAuth) -> Arc<plan::TokenAuth> {
+        if auth.keys.is_empty() && !auth.unverified {
+            let title = "tokens are asked for and there are no keys by which they could hold";
+            let finding = Diagnostic::error("access::token-without-keys", title);
+            self.report(finding.help("name a file of keys, or a path where they are"));
+        }
+        let keys = auth.keys.iter().map(|keys| match keys {
+            model::TokenKeys::File(path) => plan::TokenKeys::File(self.template(path)),
+            model::TokenKeys::Request(path) => plan::TokenKeys::Request(self.template(path)),
+        });
+        let keys = keys.collect();
+        Arc::new(plan::TokenAuth {
+            realm: self.template(&auth.realm),
+            token: auth.token.as_ref().map(|token| self.template(token)),
+            unverified: auth.unverified,
+            kind: auth.kind,
+            keys,
+            cache: auth.cache,
+            leeway: auth.leeway,
+            require: self.requirements(&auth.require),
+        })
+    }
+
+    fn requirements(&mut self, all: &'m [model::Requirement]) -> Box<[plan::Requirement]> {
+        let one = |one: &'m model::Requirement, cx: &mut Self| plan::Requirement {
+            values: one.values.iter().map(|value| cx.template(value)).collect(),
+            status: one.status,
+        };
+        all.iter().map(|required| one(required, self)).collect()
     }
 
     pub(crate) fn basic_auth(&mut self, auth: &model::BasicAuth) -> Arc<plan::BasicAuth> {

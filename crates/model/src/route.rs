@@ -179,7 +179,13 @@ pub struct Access {
     /// Another route of the site is asked, after the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AuthRequest>,
-    /// One of `rules`, `basic` and `ask` suffices (`satisfy any`).
+    /// A token has to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<Arc<TokenAuth>>,
+    /// What has to hold in any case, once the others let pass.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub require: Vec<Requirement>,
+    /// One of `rules`, `basic`, `ask` and `token` suffices (`satisfy any`).
     pub any: bool,
     /// How long a refusal with 401 waits before it is told (`auth_delay`).
     #[serde(skip_serializing_if = "std::time::Duration::is_zero")]
@@ -194,6 +200,48 @@ pub struct AuthRequest {
     pub path: String,
     /// Variables that are assigned from that answer.
     pub set: Vec<(String, Template)>,
+}
+
+/// A token that a request has to show (RFC 7519; nginx's auth_jwt module).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TokenAuth {
+    /// Realm.
+    pub realm: Template,
+    /// Where the token is; `None`: in the field Authorization.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<Template>,
+    /// It is read for variables alone: nothing has to be shown, nothing is verified.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unverified: bool,
+    /// What kind of token is expected.
+    pub kind: weir_expr::settings::TokenKind,
+    /// By which keys it holds.
+    pub keys: Vec<TokenKeys>,
+    /// How long keys are kept; zero: they are looked at for each request.
+    pub cache: std::time::Duration,
+    /// By how much clocks may differ.
+    pub leeway: std::time::Duration,
+    /// What has to hold beside.
+    pub require: Vec<Requirement>,
+}
+
+/// Where keys of tokens are: JSON Web Key sets (RFC 7517).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenKeys {
+    /// In a file; it is read again when it changes.
+    File(Template),
+    /// In the answer to a request to this path of the same site.
+    Request(Template),
+}
+
+/// Texts of which none may be empty or `0`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Requirement {
+    /// The texts.
+    pub values: Vec<Template>,
+    /// The status to refuse with.
+    pub status: u16,
 }
 
 /// One network rule.

@@ -105,6 +105,7 @@ const HTTP: &[(&str, Var)] = &[
     ("invalid_referer", Var::InvalidReferer),
     ("is_args", Var::IsArgs),
     ("is_request_port", Var::IsRequestPort),
+    ("jwt_payload", Var::TokenPayload),
     ("limit_rate", Var::LimitRate),
     ("limit_req_status", Var::LimitReqStatus),
     ("modern_browser", Var::ModernBrowser),
@@ -178,7 +179,6 @@ const NOT_YET: &[&str] = &[
     "geoip_postal_code",
     "geoip_region",
     "geoip_region_name",
-    "jwt_payload",
     "otel_parent_id",
     "otel_parent_sampled",
     "otel_span_id",
@@ -207,6 +207,8 @@ const PREFIXES: &[(&str, Make)] = &[
     ("arg_", Var::Arg),
     ("cookie_", Var::Cookie),
     ("http_", |name| Var::Header(dashes(&name))),
+    ("jwt_claim_", |name| Var::TokenClaim(vec![name])),
+    ("jwt_header_", |name| Var::TokenHeader(vec![name])),
     ("sent_http_", |name| Var::SentHeader(dashes(&name))),
     ("sent_trailer_", |name| Var::SentTrailer(dashes(&name))),
     ("upstream_cookie_", Var::UpstreamCookie),
@@ -219,7 +221,7 @@ fn dashes(name: &str) -> String {
 }
 
 /// Prefixes of names that known, unbuilt modules define.
-const NOT_YET_PREFIXES: &[&str] = &["jwt_claim_", "jwt_header_", "geoip2_", "oidc_claim_"];
+const NOT_YET_PREFIXES: &[&str] = &["geoip2_", "oidc_claim_"];
 
 /// Looks a built-in name up. `underscores`: fields with `_` in their name may arrive, so `$http_x_y` stands for both.
 pub(crate) fn builtin(dialect: Dialect, name: &str, underscores: bool) -> Option<Builtin> {

@@ -33,7 +33,13 @@ pub struct Access {
     /// Another route of the site is asked, after the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AuthRequest>,
-    /// One of `rules`, `basic` and `ask` suffices (`satisfy any`).
+    /// A token has to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<Arc<TokenAuth>>,
+    /// What has to hold in any case, once the others let pass.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub require: Box<[Requirement]>,
+    /// One of `rules`, `basic`, `ask` and `token` suffices (`satisfy any`).
     pub any: bool,
     /// How long a refusal with 401 waits before it is told (`auth_delay`).
     #[serde(skip_serializing_if = "std::time::Duration::is_zero")]
@@ -49,10 +55,55 @@ pub struct AuthRequest {
     pub set: Box<[(Slot, Template)]>,
 }
 
+/// A token that a request has to show.
+#[derive(Clone, Debug, Serialize)]
+pub struct TokenAuth {
+    /// Realm.
+    pub realm: Template,
+    /// Where the token is; `None`: in the field Authorization.
+    pub token: Option<Template>,
+    /// It is read for variables alone.
+    pub unverified: bool,
+    /// What kind of token is expected.
+    pub kind: weir_expr::settings::TokenKind,
+    /// By which keys it holds.
+    pub keys: Box<[TokenKeys]>,
+    /// How long keys are kept; zero: they are looked at for each request.
+    pub cache: std::time::Duration,
+    /// By how much clocks may differ.
+    pub leeway: std::time::Duration,
+    /// What has to hold beside.
+    pub require: Box<[Requirement]>,
+}
+
+/// Where keys of tokens are.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenKeys {
+    /// In a file.
+    File(Template),
+    /// In the answer to a request to this path of the same site.
+    Request(Template),
+}
+
+/// Texts of which none may be empty or `0`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Requirement {
+    /// The texts.
+    pub values: Box<[Template]>,
+    /// The status to refuse with.
+    pub status: u16,
+}
+
 impl Access {
     /// True if everyone passes.
     pub fn is_open(&self) -> bool {
-        self.rules.is_empty() && self.basic.is_none() && self.ask.is_none()
+        self.rules.is_empty() && self.basic.is_none() && self.ask.is_none() && !self.asks_who()
+    }
+
+    /// Whether it depends on more than addresses, passwords and another route.
+    pub fn asks_who(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| !token.unverified) || !self.require.is_empty()
     }
 }
 

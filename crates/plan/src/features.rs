@@ -10,6 +10,8 @@ bitflags::bitflags! {
         const PROGRAM = 1;
         /// Another route is asked who gets in.
         const ASK = 1 << 18;
+        /// A token, or what is made of variables, says who gets in.
+        const IDENTITY = 1 << 26;
         /// Network rules.
         const ACCESS_RULES = 1 << 1;
         /// User and password.
@@ -58,6 +60,7 @@ impl RouteFeatures {
         .union(Self::ACCESS_RULES)
         .union(Self::BASIC_AUTH)
         .union(Self::ASK)
+        .union(Self::IDENTITY)
         .union(Self::LIMIT_REQ)
         .union(Self::LIMIT_CONN)
         .union(Self::REAL_IP)
@@ -127,6 +130,7 @@ impl RouteFeatures {
             (Self::ACCESS_RULES, !access.rules.is_empty()),
             (Self::BASIC_AUTH, access.basic.is_some()),
             (Self::ASK, access.ask.is_some()),
+            (Self::IDENTITY, access.asks_who()),
             (Self::REAL_IP, real_ip.is_some()),
             (Self::MIRRORS, mirrors.is_some()),
             (Self::AFTERWARDS, afterwards.is_some()),

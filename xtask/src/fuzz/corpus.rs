@@ -28,6 +28,7 @@ pub(super) fn of(name: &str) -> Vec<Vec<u8>> {
         }
         "load_report" => texts(REPORTS, ".none"),
         "media_mp4" => weir_media::fuzzing::samples(),
+        "jose_token" => tokens(),
         "password_form" => texts(PASSWORDS, ".none"),
         "password_file" => texts(&[PASSWORD_FILE], ".none"),
         "engine_words" => {
@@ -68,6 +69,15 @@ pub(super) fn of(name: &str) -> Vec<Vec<u8>> {
 fn certificate_pem() -> Vec<u8> {
     let made = weir_testkit::Certificate::p256(&["a.example"]);
     [made.chain_pem(), made.key_pem()].concat().into_bytes()
+}
+
+/// A set of keys before each token that was made with one of them.
+fn tokens() -> Vec<Vec<u8>> {
+    let text = include_str!("../../../crates/jose/tests/jwcrypto.json");
+    let all: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let keys = serde_json::json!({ "keys": all["private"] }).to_string();
+    let tokens = all["tokens"].as_array().into_iter().flatten().filter_map(|one| one["token"].as_str());
+    tokens.map(|token| format!("{keys}\n{token}").into_bytes()).collect()
 }
 
 /// Certificates, DER: one of version 1, an authority, and one of that authority.

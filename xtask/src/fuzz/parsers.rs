@@ -51,6 +51,10 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("rt/src/tls/tickets.rs", &["tls_ticket"]),
     ("rt/src/tls/trust.rs", &["tls_certificate", "tls_revocation_list"]),
     ("rt/src/tls/version1.rs", &["tls_version1"]),
+    ("jose/src/compact.rs", &["jose_token"]),
+    ("jose/src/keys.rs", &["jose_token"]),
+    ("jose/src/seal.rs", &["jose_token"]),
+    ("jose/src/sign.rs", &["jose_token"]),
     ("password/src/lib.rs", &["password_form"]),
     ("media/src/mp4/boxes.rs", &["media_mp4"]),
     ("media/src/mp4/mod.rs", &["media_mp4"]),
@@ -94,6 +98,7 @@ const OWN: &[(&str, &str)] = &[
     ("admin/src/plus/keyvals.rs", "serde_json reads it into pairs of texts"),
     ("admin/src/plus/servers.rs", "serde_json reads it into the fields of a server"),
     ("admin/src/plus/time.rs", "a number with a unit, out of what serde_json read"),
+    ("engine/src/eval/tokens.rs", "what `jose` verified or decoded, read by serde_json"),
     ("engine/src/worker/keyvals.rs", "what this program wrote"),
     ("expr/src/text.rs", "values of configurations, which have targets of their own"),
     ("lab/src/cluster.rs", "the command line, and what kubectl prints"),
@@ -115,8 +120,8 @@ const OWN: &[(&str, &str)] = &[
 
 /// Crates whose files are searched.
 const SEARCHED: &[&str] = &[
-    "admin", "engine", "expr", "http", "lab", "loadgen", "media", "password", "plan", "policy", "rt", "weir",
-    "wire",
+    "admin", "engine", "expr", "http", "jose", "lab", "loadgen", "media", "password", "plan", "policy", "rt",
+    "weir", "wire",
 ];
 
 /// What a parser is called, or calls.

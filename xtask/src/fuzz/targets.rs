@@ -23,6 +23,7 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
         ("haproxy_plan", haproxy_plan),
         ("stats_page", stats_page),
         ("console_line", weir_admin::cli::fuzz),
+        ("jose_token", weir_jose::fuzzing::token),
         ("password_form", weir_password::fuzzing::form),
         ("media_mp4", weir_media::fuzzing::mp4),
         ("lab_scenario", scenario),

@@ -132,6 +132,36 @@ pub(crate) fn certificate(exchange: &Exchange, ix: ListenerIx, tls: &ListenerTls
     }
 }
 
+/// What one way of access says, or several of which one suffices.
+pub(crate) enum Way {
+    /// The client may pass.
+    Passes,
+    /// It may not, by this way.
+    Refuses(u16),
+    /// It cannot be told, and the request ends with this status.
+    Fails(u16),
+    /// Nothing.
+    Silent,
+}
+
+/// Whether the address or a password suffices.
+pub(crate) async fn by_address_or_password(exchange: &mut Exchange, access: &Access) -> Way {
+    let by_address = access.rules.verdict(client(exchange));
+    if by_address == Some(true) {
+        return Way::Passes;
+    }
+    let asked = access.basic.as_ref().filter(|auth| is_asked(exchange, auth));
+    match asked {
+        Some(auth) => match by_user(exchange, auth).await {
+            Ok(()) => Way::Passes,
+            Err(status @ (401 | 403)) => Way::Refuses(status),
+            Err(status) => Way::Fails(status),
+        },
+        None if by_address == Some(false) => Way::Refuses(forbidden(exchange)),
+        None => Way::Silent,
+    }
+}
+
 /// What is known before another route is asked as well.
 pub(crate) enum Known {
     /// The client may pass, whatever that route says.

@@ -25,6 +25,7 @@ mod sticks;
 pub(crate) mod tables;
 mod targets;
 mod tls;
+pub(crate) mod tokens;
 pub(crate) mod user_id;
 pub(crate) mod users;
 pub(crate) mod vars;

@@ -24,6 +24,7 @@ pub(crate) mod errors;
 pub(crate) mod fields;
 mod filters;
 mod flight;
+mod identity;
 pub(crate) mod intake;
 pub(crate) mod memory;
 mod next;
@@ -49,6 +50,7 @@ pub(crate) use core::Core;
 pub(crate) use downstream::{BodySize, Downstream};
 pub(crate) use ending::{Ending, Phase};
 pub(crate) use filters::{AtJoint, BodyFilter, Filters, Joint, Slices, Then};
+pub(crate) use identity::{Identity, Token};
 pub(crate) use next::Next;
 pub(crate) use nobody::Nobody;
 pub(crate) use page::Page;
@@ -151,6 +153,8 @@ pub(crate) struct Exchange {
     pub(crate) own: Option<Box<own::Own>>,
     /// By what its client is known, once somebody asked.
     pub(crate) user_id: OnceCell<Rc<UserId>>,
+    /// Who sends it, once somebody asked.
+    identity: OnceCell<Rc<Identity>>,
     /// The slice of the response that is asked for.
     pub(crate) slice: Cell<Option<Slice>>,
 }
@@ -260,6 +264,7 @@ impl Exchange {
             looked: None,
             own: None,
             user_id: OnceCell::new(),
+            identity: OnceCell::new(),
             slice: Cell::default(),
         }
     }
@@ -288,6 +293,7 @@ impl Exchange {
             self.page = None;
             self.caching = None;
             self.looked = None;
+            self.identity.take();
             worker.give_spare(self);
         }
     }
@@ -331,6 +337,7 @@ impl Exchange {
             looked,
             own,
             user_id,
+            identity,
             slice,
         } = self;
         core.restart(installed, client);
@@ -366,6 +373,7 @@ impl Exchange {
         *looked = None;
         *own = None;
         user_id.take();
+        identity.take();
         slice.take();
     }
 
@@ -384,6 +392,7 @@ impl Exchange {
         asked.meant = self.meant;
         asked.share_id(self);
         asked.user_id = self.user_id.clone();
+        asked.identity = self.identity.clone();
         asked
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use weir_plan::{RouteFeatures, RouteSettings, TryLast};
 
-use super::{Next, subrequest};
+use super::{Next, identity, subrequest};
 use crate::action;
 use crate::admission::{access, limits};
 use crate::eval::{edit, text};
@@ -39,8 +39,8 @@ enum Run {
     Waits(for<'a> fn(&'a mut Exchange, &'a Installed) -> Waiting<'a>),
 }
 
-/// A hook that waits; it gives the status to refuse with.
-type Waiting<'a> = Pin<Box<dyn Future<Output = Option<u16>> + 'a>>;
+/// A hook that waits; it gives what is done instead of the action.
+type Waiting<'a> = Pin<Box<dyn Future<Output = Option<Next>> + 'a>>;
 
 /// What follows a hook.
 enum Then {
@@ -80,14 +80,16 @@ impl Declared {
 }
 
 /// All of them, in order. nginx asks nobody who asks who gets in, nor counts what it asks itself.
-const HOOKS: [Declared; 9] = [
+const HOOKS: [Declared; 10] = [
     now(RouteFeatures::REQUEST_EDITS, edited).for_ours(),
     now(RouteFeatures::REAL_IP, real_ip).for_ours(),
     now(RouteFeatures::LIMIT_REQ, rates),
     now(RouteFeatures::LIMIT_CONN, concurrency),
-    waits(RouteFeatures::ASK, asked),
-    waits(RouteFeatures::BASIC_AUTH, password).unless(RouteFeatures::ASK),
-    now(RouteFeatures::ACCESS_RULES, address).unless(RouteFeatures::ASK.union(RouteFeatures::BASIC_AUTH)),
+    waits(RouteFeatures::IDENTITY, identified),
+    waits(RouteFeatures::ASK, asked).unless(RouteFeatures::IDENTITY),
+    waits(RouteFeatures::BASIC_AUTH, password).unless(RouteFeatures::IDENTITY.union(RouteFeatures::ASK)),
+    now(RouteFeatures::ACCESS_RULES, address)
+        .unless(RouteFeatures::IDENTITY.union(RouteFeatures::ASK).union(RouteFeatures::BASIC_AUTH)),
     now(RouteFeatures::TRY_FILES, candidates).for_ours(),
     now(RouteFeatures::MIRRORS, mirrored)
         .with_body(|settings| settings.mirrors.as_ref().is_some_and(|mirrors| mirrors.body)),
@@ -132,14 +134,14 @@ pub(super) async fn run<D: Downstream>(
                 Then::Instead(next) => return Some(next),
             },
             Run::Waits(run) => {
-                if let Some(status) = run(exchange, installed).await {
-                    if status == 401 {
+                if let Some(next) = run(exchange, installed).await {
+                    if matches!(next, Next::Status(401)) {
                         let delay = installed.plan.route(exchange.route).settings.access.delay;
                         if !delay.is_zero() {
                             weir_rt::sleep(delay).await;
                         }
                     }
-                    return Some(Next::Status(status));
+                    return Some(next);
                 }
             }
         }
@@ -181,13 +183,20 @@ fn asked<'a>(exchange: &'a mut Exchange, installed: &'a Installed) -> Waiting<'a
         let ask = access.ask.as_ref()?;
         match access::before_asking(exchange, access).await {
             access::Known::Passes => None,
-            access::Known::Refused(status) => Some(status),
+            access::Known::Refused(status) => Some(Next::Status(status)),
             access::Known::Ask => {
                 let refused = subrequest::ask(exchange, ask).await;
-                access::after_asking(exchange, access, refused)
+                access::after_asking(exchange, access, refused).map(Next::Status)
             }
         }
     })
+}
+
+/// All ways of access together, where a token or a variable is one of them.
+fn identified<'a>(exchange: &'a mut Exchange, installed: &'a Installed) -> Waiting<'a> {
+    const REQUESTS: identity::Requests =
+        identity::Requests { ask: subrequest::ask, fetch: subrequest::fetch };
+    Box::pin(identity::check(exchange, installed, &REQUESTS))
 }
 
 /// Other routes get a copy each; nobody waits for what comes of it.
@@ -199,7 +208,10 @@ fn mirrored(exchange: &mut Exchange, installed: &Installed) -> Then {
 }
 
 fn password<'a>(exchange: &'a mut Exchange, installed: &'a Installed) -> Waiting<'a> {
-    Box::pin(access::check(exchange, &installed.plan.route(exchange.route).settings.access))
+    Box::pin(async {
+        let access = &installed.plan.route(exchange.route).settings.access;
+        access::check(exchange, access).await.map(Next::Status)
+    })
 }
 
 fn address(exchange: &mut Exchange, installed: &Installed) -> Then {

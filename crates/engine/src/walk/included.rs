@@ -13,10 +13,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use weir_http::HeaderId;
 use weir_rt::{Buf, PIECE};
 use weir_wire::SendError;
 
+use super::subrequest::other;
 use crate::answer::include::{self, Asked, Cut, Included};
 use crate::answer::stub;
 use crate::exchange::clientless::{Clientless, Taker};
@@ -28,17 +28,6 @@ const AHEAD: usize = 64 << 10;
 
 /// Bytes of a body that become a value where its route says nothing about them.
 const MOST_KEPT: usize = 4096;
-
-/// Fields of the client that speak of the whole response, not of a part of it.
-const OF_WHOLE: [HeaderId; 7] = [
-    HeaderId::AcceptEncoding,
-    HeaderId::IfMatch,
-    HeaderId::IfModifiedSince,
-    HeaderId::IfNoneMatch,
-    HeaderId::IfRange,
-    HeaderId::IfUnmodifiedSince,
-    HeaderId::Range,
-];
 
 /// Lets responses ask for other bodies.
 pub(crate) fn serve() {
@@ -78,16 +67,6 @@ fn ask(exchange: &Exchange, Asked { path, query, stub, slice }: Asked<'_>) -> Bo
         asked.give();
     });
     Box::new(Running { run: Some(run), pipe, path: String::from_utf8_lossy(path).into_owned() })
-}
-
-/// A request for another path.
-fn other(exchange: &Exchange, path: &[u8], query: &[u8]) -> Box<Exchange> {
-    let mut asked = exchange.ask_for(path);
-    for id in OF_WHOLE {
-        asked.request.fields.remove(id);
-    }
-    asked.request.query.extend_from_slice(query);
-    asked
 }
 
 /// What was told and not taken yet.

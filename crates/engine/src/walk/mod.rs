@@ -6,8 +6,10 @@
 //! Driven by: `http::connection`, once a request.
 
 mod hooks;
+mod identity;
 pub(crate) mod included;
 mod subrequest;
+mod whole;
 
 pub(crate) use subrequest::afterwards;
 

@@ -11,8 +11,21 @@ use std::pin::Pin;
 use weir_http::HeaderId;
 use weir_plan::{Afterwards, AuthRequest, RouteFeatures};
 
+use super::identity::Soon;
+use super::whole::Whole;
 use crate::exchange::errors;
 use crate::exchange::{Exchange, Nobody};
+
+/// Fields of the client that speak of the whole response, not of a part of it.
+const OF_WHOLE: [HeaderId; 7] = [
+    HeaderId::AcceptEncoding,
+    HeaderId::IfMatch,
+    HeaderId::IfModifiedSince,
+    HeaderId::IfNoneMatch,
+    HeaderId::IfRange,
+    HeaderId::IfUnmodifiedSince,
+    HeaderId::Range,
+];
 
 /// Asks whether an exchange may pass. The status to refuse with, if not.
 ///
@@ -54,6 +67,29 @@ pub(crate) fn ask<'a>(
         asked.give();
         verdict
     })
+}
+
+/// Asks for something of the same site: its status, and its body if that is whole.
+pub(super) fn fetch<'a>(exchange: &'a Exchange, uri: &'a [u8]) -> Soon<'a, (u16, Option<Vec<u8>>)> {
+    Box::pin(async move {
+        let cut = uri.iter().position(|byte| *byte == b'?');
+        let (path, query) = cut.map_or((uri, &b""[..]), |at| (&uri[..at], &uri[at + 1..]));
+        let (mut asked, mut whole) = (other(exchange, path, query), Whole::half());
+        let _ = super::run_path(&mut asked, &mut whole).await;
+        let status = asked.response.status;
+        asked.give();
+        (status, whole.0.text)
+    })
+}
+
+/// A request for another path, whole whatever part of a response the client wants.
+pub(super) fn other(exchange: &Exchange, path: &[u8], query: &[u8]) -> Box<Exchange> {
+    let mut asked = exchange.ask_for(path);
+    for id in OF_WHOLE {
+        asked.request.fields.remove(id);
+    }
+    asked.request.query.extend_from_slice(query);
+    asked
 }
 
 /// Sends a copy of a request to another route, beside its exchange. Nobody waits for it, and its response is dropped.

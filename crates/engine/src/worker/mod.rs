@@ -37,6 +37,7 @@ pub(crate) mod snapshot;
 pub(crate) mod state_file;
 pub(crate) mod sticks;
 pub(crate) mod tls;
+pub(crate) mod token_keys;
 pub(crate) mod watch;
 pub(crate) mod zone_figures;
 pub(crate) mod zones;
@@ -88,6 +89,8 @@ pub(crate) struct Installed {
     pub(crate) pools: Vec<RefCell<WorkerPool>>,
     /// Lists of keys, by the ways in which they are used.
     pub(crate) key_views: Rc<[KeyView]>,
+    /// Keys of tokens.
+    pub(crate) token_keys: token_keys::TokenKeys,
     /// TLS, as the worker was last told.
     tls: RefCell<Rc<Tls>>,
     /// By stable id, in its order: a request looks its listener up, and most plans have a handful.
@@ -107,6 +110,7 @@ impl Installed {
         Self {
             pools: pools.collect(),
             key_views: prepared.keys.views(),
+            token_keys: token_keys::TokenKeys::default(),
             tls,
             listeners: by_id(&plan),
             parts: RefCell::default(),
@@ -121,6 +125,7 @@ impl Installed {
         Self {
             pools: pools.into_iter().map(RefCell::new).collect(),
             key_views: whole.key_views.clone(),
+            token_keys: token_keys::TokenKeys::default(),
             tls: RefCell::default(),
             listeners: by_id(&plan),
             parts: RefCell::default(),

@@ -309,6 +309,8 @@ fn secrets_are_not_printed() {
             origin: None,
         }),
         ask: None,
+        token: None,
+        require: Vec::new(),
         any: false,
         delay: std::time::Duration::ZERO,
     });

@@ -17,7 +17,7 @@ use crate::lexer::Word;
 use crate::table::Taker;
 use crate::take::location::named;
 use crate::take::parts::{ActionSpec, VideoKind};
-use crate::take::{Lowering, Place, Scope, access, fastcgi, grpc, proxy};
+use crate::take::{Lowering, Place, Scope, access, fastcgi, grpc, proxy, token};
 
 /// Applies the words of a place.
 pub(crate) fn apply_place(lo: &mut Lowering<'_>, words: &[Admitted<'_>], place: &mut Place) {
@@ -38,6 +38,7 @@ pub(crate) fn route(
     matching: RouteMatch,
 ) -> Route {
     access::check_realm(lo, s);
+    token::check(lo, s);
     let passes =
         matches!(place.action, Some(ActionSpec::Proxy(_) | ActionSpec::Grpc(_) | ActionSpec::FastCgi(..)));
     if let Some(health) = place.health.as_ref().filter(|_| !passes) {

@@ -62,8 +62,6 @@ const FAMILIES: &[Family] = &[
     helping("xslt", HSL, "XSLT is not built", "xslt_last_modified xslt_param xslt_string_param xslt_types"),
     deciding("perl", H.and(LI), "Perl is not built", "perl perl_set"),
     helping("perl", H, "Perl is not built", "perl_modules perl_require"),
-    deciding("auth_jwt", HSL, "JWT authentication is not built", "auth_jwt auth_jwt_claim_set auth_jwt_header_set auth_jwt_key_file auth_jwt_key_request auth_jwt_require auth_jwt_type auth_require"),
-    helping("auth_jwt", HSL, "JWT authentication is not built", "auth_jwt_key_cache auth_jwt_leeway"),
     deciding("auth_oidc", HSL, "OpenID Connect is not built", "auth_oidc"),
     deciding("auth_oidc", H, "OpenID Connect is not built", "oidc_provider").blocks(),
     deciding("status", L, "the API of old is not built; `api` is", "status status_format upstream_conf"),
@@ -156,9 +154,9 @@ fn entry(family: &Family, name: &'static str) -> Entry {
 /// Words whose value `off` asks for nothing.
 fn default_of(name: &str) -> &'static str {
     match name {
-        "ssi" | "dav_methods" | "brotli" | "zstd" | "auth_jwt" | "auth_oidc" | "modsecurity"
-        | "fancyindex" | "auth_pam" | "auth_gss" | "pagespeed" | "passenger_enabled" | "image_filter"
-        | "otel_trace" | "opentracing" => "off",
+        "ssi" | "dav_methods" | "brotli" | "zstd" | "auth_oidc" | "modsecurity" | "fancyindex"
+        | "auth_pam" | "auth_gss" | "pagespeed" | "passenger_enabled" | "image_filter" | "otel_trace"
+        | "opentracing" => "off",
         _ => "",
     }
 }

@@ -20,6 +20,7 @@ mod grpc;
 mod gzip;
 mod headers;
 mod http;
+mod identity;
 mod known;
 mod log;
 mod plus;
@@ -77,6 +78,7 @@ fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
         ("headers", headers::ENTRIES),
         ("logs", log::ENTRIES),
         ("NGINX Plus", plus::ENTRIES),
+        ("NGINX Plus", identity::ENTRIES),
         ("gzip", gzip::ENTRIES),
         ("codings", codings::ENTRIES),
         ("filters", filters::ENTRIES),

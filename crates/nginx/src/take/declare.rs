@@ -81,10 +81,18 @@ fn defined_by(directive: &Directive) -> Vec<&str> {
         "set" => args().take(1).filter(|name| !matches!(*name, "$args" | "$limit_rate")).collect(),
         "map" | "geo" | "split_clients" | "num_map" => args().next_back().into_iter().collect(),
         "keyval" => args().nth(1).into_iter().collect(),
-        "auth_request_set" | "js_set" | "js_var" | "perl_set" | "auth_jwt_claim_set" | "set_by_lua_block"
-        | "set_by_lua" | "set_by_lua_file" | "set_escape_uri" | "set_unescape_uri" | "set_md5" => {
-            args().take(1).collect()
-        }
+        "auth_request_set"
+        | "js_set"
+        | "js_var"
+        | "perl_set"
+        | "auth_jwt_claim_set"
+        | "auth_jwt_header_set"
+        | "set_by_lua_block"
+        | "set_by_lua"
+        | "set_by_lua_file"
+        | "set_escape_uri"
+        | "set_unescape_uri"
+        | "set_md5" => args().take(1).collect(),
         "geoip2" => directive.children().iter().map(Directive::name).collect(),
         _ => Vec::new(),
     };

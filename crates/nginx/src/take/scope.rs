@@ -23,52 +23,12 @@ use weir_model::{
 
 use super::fact_parts::FactParts;
 use super::filter_parts::FilterParts;
+pub(crate) use super::inherit::{Level, List};
+use super::token_parts::TokenParts;
 use crate::lexer::Word;
 
 /// The most issuers between a certificate and its authority where nothing else is written.
 pub(crate) const VERIFY_DEPTH: usize = 1;
-
-/// Names one block, so that a list knows whether it was begun in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Level(pub u32);
-
-/// A list that is inherited as a whole or not at all.
-#[derive(Clone, Debug)]
-pub(crate) struct List<T> {
-    items: Arc<Vec<T>>,
-    level: Level,
-}
-
-impl<T> Default for List<T> {
-    fn default() -> Self {
-        Self { items: Arc::new(Vec::new()), level: Level::default() }
-    }
-}
-
-impl<T: Clone> List<T> {
-    /// Adds an item; what was inherited goes.
-    pub(crate) fn push(&mut self, level: Level, item: T) {
-        self.begin(level);
-        Arc::make_mut(&mut self.items).push(item);
-    }
-
-    /// Drops what was inherited, so that the list is this level's even if it stays empty.
-    pub(crate) fn begin(&mut self, level: Level) {
-        if self.level != level {
-            *self = Self { items: Arc::new(Vec::new()), level };
-        }
-    }
-
-    /// Empties the list for this level and the inner ones.
-    pub(crate) fn clear(&mut self, level: Level) {
-        *self = Self { items: Arc::new(Vec::new()), level };
-    }
-
-    /// The items in order.
-    pub(crate) fn items(&self) -> &Arc<Vec<T>> {
-        &self.items
-    }
-}
 
 /// How a list is inherited (`add_header_inherit`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,18 +59,18 @@ impl<T> Default for Ruled<T> {
 
 impl<T: Clone> Ruled<T> {
     pub(crate) fn push(&mut self, level: Level, item: T) {
-        if self.list.level != level {
-            self.outer = self.list.items.clone();
+        if self.list.level() != level {
+            self.outer = self.list.items().clone();
         }
         self.list.push(level, item);
     }
 
     /// Whether the rule changes what the level has.
     fn unsettled(&self, level: Level) -> bool {
-        let begun = self.list.level == level;
+        let begun = self.list.level() == level;
         match self.rule {
             Inheritance::Usual => false,
-            Inheritance::Off => !begun && !self.list.items.is_empty(),
+            Inheritance::Off => !begun && !self.list.items().is_empty(),
             Inheritance::Merge => begun && !self.outer.is_empty(),
         }
     }
@@ -124,7 +84,7 @@ impl<T: Clone> Ruled<T> {
             Inheritance::Usual => {}
             Inheritance::Off => self.list.clear(level),
             Inheritance::Merge => {
-                Arc::make_mut(&mut self.list.items).extend(self.outer.iter().cloned());
+                self.list.extend(self.outer.iter().cloned());
                 self.outer = Arc::default();
             }
         }
@@ -448,6 +408,8 @@ pub(crate) struct Parts {
     pub ask: Option<String>,
     /// `auth_request_set`.
     pub ask_set: List<(String, Template)>,
+    /// `auth_jwt` and its kin, `auth_require`.
+    pub token: TokenParts,
     /// `mirror`.
     pub mirrors: List<String>,
     pub mirror_body: bool,
@@ -480,6 +442,7 @@ impl Default for Parts {
             auth_delay: Duration::ZERO,
             ask: None,
             ask_set: List::default(),
+            token: TokenParts::default(),
             mirrors: List::default(),
             mirror_body: true,
             post_action: None,
@@ -543,6 +506,8 @@ impl Parts {
             rules: self.access_rules.items().to_vec(),
             basic,
             ask,
+            token: self.token.build(),
+            require: self.token.always.items().to_vec(),
             any: self.satisfy_any,
             delay: self.auth_delay,
         }

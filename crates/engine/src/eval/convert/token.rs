@@ -5,11 +5,7 @@
 //! Why: who made a token chose its algorithm. So a public key, which everybody knows, is never a secret of HMAC, and a token
 //! without a signature (`none`) holds only where the rule itself names that algorithm, not where a variable does.
 
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, RSA_PKCS1_2048_8192_SHA256,
-    RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256,
-    RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, UnparsedPublicKey, VerificationAlgorithm,
-};
+use aws_lc_rs::signature::{UnparsedPublicKey, VerificationAlgorithm};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use weir_expr::Digest;
@@ -70,16 +66,8 @@ fn scheme(name: &[u8]) -> Option<Scheme> {
         b"HS256" => Scheme::Keyed(digests::digest_of(256)),
         b"HS384" => Scheme::Keyed(digests::digest_of(384)),
         b"HS512" => Scheme::Keyed(digests::digest_of(512)),
-        b"RS256" => Scheme::Signed(&RSA_PKCS1_2048_8192_SHA256),
-        b"RS384" => Scheme::Signed(&RSA_PKCS1_2048_8192_SHA384),
-        b"RS512" => Scheme::Signed(&RSA_PKCS1_2048_8192_SHA512),
-        b"PS256" => Scheme::Signed(&RSA_PSS_2048_8192_SHA256),
-        b"PS384" => Scheme::Signed(&RSA_PSS_2048_8192_SHA384),
-        b"PS512" => Scheme::Signed(&RSA_PSS_2048_8192_SHA512),
-        b"ES256" => Scheme::Signed(&ECDSA_P256_SHA256_FIXED),
-        b"ES384" => Scheme::Signed(&ECDSA_P384_SHA384_FIXED),
-        b"ES512" => Scheme::Signed(&ECDSA_P521_SHA512_FIXED),
-        _ => return None,
+        b"EdDSA" => return None,
+        other => Scheme::Signed(weir_jose::algorithm(std::str::from_utf8(other).ok()?)?),
     })
 }
 

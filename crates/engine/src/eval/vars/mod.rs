@@ -103,6 +103,10 @@ pub(crate) fn append(traffic: &impl Traffic, var: &Var<Slot>, out: &mut Vec<u8>)
             let value = super::facts::value(exchange, var, |template| text(exchange, template));
             write::extend(out, value.as_deref())
         }
+        (Family::Identity(var), Kind::Request(exchange)) => {
+            let value = super::tokens::value(exchange, var, |template| text(exchange, template));
+            write::extend(out, value.as_deref())
+        }
         (Family::Place(var), Kind::Request(exchange)) => request::append_place(exchange, var, out),
         (Family::Response(var), Kind::Request(exchange)) => response::append(exchange, var, out),
         (Family::Session(var), Kind::Session(session)) => session::append(session, var, out),
@@ -118,7 +122,11 @@ pub(crate) fn append(traffic: &impl Traffic, var: &Var<Slot>, out: &mut Vec<u8>)
         (Family::User(slot), _) => super::tables::append_user(traffic, *slot, out),
         // What only requests have, asked of a session, or the other way round.
         (
-            Family::Request(_) | Family::Judged(_) | Family::Place(_) | Family::Response(_),
+            Family::Request(_)
+            | Family::Judged(_)
+            | Family::Identity(_)
+            | Family::Place(_)
+            | Family::Response(_),
             Kind::Session(_),
         )
         | (Family::Session(_), Kind::Request(_)) => false,
