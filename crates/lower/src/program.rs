@@ -98,6 +98,7 @@ impl<'m> Cx<'m> {
             model::Op::WaitForBody { millis, least } => {
                 plan::Op::WaitForBody { millis: *millis, least: *least }
             }
+            model::Op::WaitForHandshake => plan::Op::WaitForHandshake,
             model::Op::Pause(millis) => plan::Op::Pause(self.template(millis)),
             model::Op::SetRetries(most) => plan::Op::SetRetries(self.template(most)),
             model::Op::SetQueueClass(class) => plan::Op::SetQueueClass(self.template(class)),

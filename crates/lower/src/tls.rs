@@ -61,6 +61,7 @@ impl<'m> Cx<'m> {
                 reject: identity.reject,
                 alpn: default::alpn(&identity.alpn, http),
                 record_size: identity.record_size,
+                early_data: identity.early_data,
                 staple: identity.staple.as_ref().and_then(|pem| cx.staple(pem)),
             };
             let (ix, new) = cx.tls_ix(compiled);

@@ -73,6 +73,9 @@ pub struct TlsIdentity {
     pub alpn: Vec<String>,
     /// Largest record in bytes where limited (`ssl_buffer_size`).
     pub record_size: Option<u64>,
+    /// Requests may come before a resumed handshake is complete, which somebody else may send again (`ssl_early_data`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub early_data: bool,
     /// An OCSP response (DER) that clients are shown with the certificate (`ssl_stapling_file`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staple: Option<Pem>,

@@ -173,6 +173,8 @@ pub enum Op {
         /// So many bytes suffice; `None`: all of it, or as much as is held in memory.
         least: Option<u64>,
     },
+    /// Waits for the end of a handshake whose client has sent early data.
+    WaitForHandshake,
     /// Waits for so many milliseconds.
     Pause(Template),
     /// Sets how often an attempt of this exchange is made again (HAProxy `set-retries`).

@@ -72,6 +72,9 @@ pub struct TlsIdentity {
     pub alpn: Vec<String>,
     /// Largest record in bytes where limited.
     pub record_size: Option<u64>,
+    /// Requests may come before a resumed handshake is complete.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub early_data: bool,
     /// An OCSP response (DER) that clients are shown with the certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staple: Option<Pem>,

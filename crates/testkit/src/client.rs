@@ -32,6 +32,10 @@ impl Client {
         Self::try_connect(address).unwrap_or_else(|e| panic!("cannot connect to {address}: {e}"))
     }
 
+    pub(crate) fn over(wire: Wire) -> Self {
+        Self { wire, session: None }
+    }
+
     /// Connects over plain TCP, or says why not.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ pub struct TlsOptions {
     alpn: Vec<Vec<u8>>,
     versions: Vec<&'static rustls::SupportedProtocolVersion>,
     resumption: Option<Resumption>,
+    early: bool,
     identity: Option<Certificate>,
     /// Made once and shared by clones: rustls resumes a session only under the very configuration that it was stored by.
     built: Arc<OnceLock<Arc<ClientConfig>>>,
@@ -39,6 +40,7 @@ impl TlsOptions {
             alpn: Vec::new(),
             versions: vec![&rustls::version::TLS13, &rustls::version::TLS12],
             resumption: None,
+            early: false,
             identity: None,
             built: Arc::default(),
         }
@@ -83,6 +85,14 @@ impl TlsOptions {
         self
     }
 
+    /// As [`TlsOptions::resuming`], over TLS 1.3 alone, for clients that send early data.
+    #[must_use]
+    pub fn early(self) -> Self {
+        let mut options = self.only_tls13().resuming();
+        options.early = true;
+        options
+    }
+
     /// Presents a client certificate when asked.
     #[must_use]
     pub fn identity(mut self, certificate: &Certificate) -> Self {
@@ -117,6 +127,7 @@ impl TlsOptions {
                 builder.with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(pair)))
             }
         };
+        config.enable_early_data = self.early;
         config.alpn_protocols.clone_from(&self.alpn);
         config.resumption = self.resumption.clone().unwrap_or_else(Resumption::disabled);
         config

@@ -201,5 +201,6 @@ fn facts(stream: &TlsStream) -> TlsFacts {
         verified,
         verified_by: stream.basis().copied(),
         certificate,
+        early: stream.early(),
     }
 }

@@ -336,5 +336,6 @@ fn told(facts: QuicFacts) -> TlsFacts {
         verified,
         verified_by: facts.basis,
         certificate: facts.certificate.map(Into::into),
+        early: None,
     }
 }

@@ -134,6 +134,23 @@ async fn wait<D: Downstream>(exchange: &mut Exchange, down: &mut D, awaited: Awa
                 }
             }
         }
+        Awaited::Handshake(early) => {
+            let until = weir_rt::now() + exchange.client_timeout();
+            let whole = async {
+                down.finish_handshake().await;
+                early.complete().await
+            };
+            let ended = weir_rt::timeout(until, whole).await;
+            if let Ok(true) = ended {
+                return Ok(());
+            }
+            exchange.close_after = true;
+            exchange.ending = match ended {
+                Err(_) => Ending::ClientTimeout(Phase::Request),
+                Ok(_) => Ending::ClientAborted(Phase::Request),
+            };
+            Err(Verdict::Close(None))
+        }
         Awaited::Pause(time) => {
             let watch = Watch::new(down.watched(), Ends::Reset);
             watch.over(weir_rt::sleep(time)).await.map_err(|_| {
@@ -262,7 +279,11 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
         | Op::SetAddress { .. }
         | Op::Close(_)
         | Op::Stop => {}
-        Op::EarlyHints(_) | Op::WaitForBody { .. } | Op::Pause(_) | Op::Resolve { .. } => {
+        Op::EarlyHints(_)
+        | Op::WaitForBody { .. }
+        | Op::WaitForHandshake
+        | Op::Pause(_)
+        | Op::Resolve { .. } => {
             await_later(exchange, op);
         }
         Op::SetTimeout(which, value) => set_timeout(exchange, *which, value),
@@ -386,6 +407,10 @@ fn await_later(exchange: &mut Exchange, op: &Op) {
         Op::WaitForBody { millis, least } if exchange.request.has_body() => {
             Awaited::Body(*least, Duration::from_millis(*millis))
         }
+        Op::WaitForHandshake => match exchange.client.tls.as_ref().and_then(|tls| tls.early.clone()) {
+            Some(early) if early.is_open() => Awaited::Handshake(early),
+            _ => return,
+        },
         Op::Pause(millis) => match millis_of(&text(exchange, millis)) {
             Some(time) => Awaited::Pause(time),
             None => return,

@@ -42,8 +42,9 @@ pub(super) fn append(facts: &TlsFacts, var: TlsVar<'_>, out: &mut Vec<u8>) -> bo
         TlsVar::TlsKeyBits => number(out, key_bits(facts.cipher)),
         // It is the listener's, which facts do not know.
         TlsVar::TlsOwnPart(_) => false,
-        // Neither TLS 1.3 nor tickets have a session id worth showing, and early data is not accepted.
-        TlsVar::TlsSessionId | TlsVar::TlsEarlyData => false,
+        TlsVar::TlsEarlyData => text(if facts.is_early() { "1" } else { "" }, out),
+        // Neither TLS 1.3 nor tickets have a session id worth showing.
+        TlsVar::TlsSessionId => false,
     }
 }
 

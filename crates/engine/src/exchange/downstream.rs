@@ -69,6 +69,9 @@ pub(crate) trait Downstream {
         None
     }
 
+    /// Drives the handshake of a client that has sent early data, if nobody else does.
+    async fn finish_handshake(&mut self) {}
+
     /// Whether the request's body has been read to its end.
     fn body_done(&self) -> bool;
 

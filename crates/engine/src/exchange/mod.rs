@@ -74,7 +74,7 @@ use weir_expr::settings::{PathReading, PhraseSet};
 use weir_http::HeaderId;
 use weir_http::uri::{self, UriError};
 use weir_plan::{Cause, PoolIx, Program, ProxyTarget, Route, RouteIx, Site, SiteIx};
-use weir_rt::Instant;
+use weir_rt::{Early, Instant};
 
 use crate::exchange::fields::Fields;
 use crate::worker::passwords::Question;
@@ -208,6 +208,8 @@ pub(crate) enum Awaited {
     Password(Question),
     /// So many bytes of the body of the request, for so long.
     Body(Option<u64>, Duration),
+    /// The end of the client's handshake.
+    Handshake(Early),
     /// A time to pass.
     Pause(Duration),
     /// An interim response to be sent.

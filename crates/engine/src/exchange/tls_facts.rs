@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use weir_rt::CertFailure;
+use weir_rt::{CertFailure, Early};
 
 /// What a handshake settled.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +30,8 @@ pub(crate) struct TlsFacts {
     pub(crate) verified_by: Option<weir_rt::Digest>,
     /// The client's certificate, DER.
     pub(crate) certificate: Option<Box<[u8]>>,
+    /// The handshake that the client has sent data before the end of.
+    pub(crate) early: Option<Early>,
 }
 
 impl TlsFacts {
@@ -45,7 +47,13 @@ impl TlsFacts {
             verified: Verified::None,
             verified_by: None,
             certificate: None,
+            early: None,
         }
+    }
+
+    /// Whether what the client has sent may be a copy: its handshake is not complete.
+    pub(crate) fn is_early(&self) -> bool {
+        self.early.as_ref().is_some_and(Early::is_open)
     }
 }
 

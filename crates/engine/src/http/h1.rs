@@ -288,6 +288,13 @@ impl Downstream for H1<'_> {
         }
     }
 
+    async fn finish_handshake(&mut self) {
+        if let Some(tls) = self.conn.io().tls() {
+            // Who reads next is told of a failure.
+            let _ = tls.clone().finish_handshake().await;
+        }
+    }
+
     fn body_done(&self) -> bool {
         self.conn.incoming.is_done()
     }

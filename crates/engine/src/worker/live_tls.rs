@@ -18,6 +18,9 @@ use weir_rt::{ClientTls, ServerTls, SessionCache, Tickets};
 use crate::worker::shared::Shared;
 use crate::worker::tls::{client, given_in_place_of, server};
 
+/// Least room for sessions where early data is taken, which only those that are kept can have.
+const EARLY_SESSIONS: usize = 20_000;
+
 /// What was given under a name.
 #[derive(Clone, Copy)]
 pub(crate) struct Given<'g> {
@@ -57,8 +60,13 @@ impl MadeTls {
     /// # Errors
     /// One line that says what of the plan cannot be used.
     pub(crate) fn new(shared: &Shared, plan: &Plan, given: Given<'_>) -> Result<Self, String> {
-        let sessions =
-            |tls: &ListenerTls| (tls.session_cache > 0).then(|| SessionCache::new(tls.session_cache));
+        let sessions = |tls: &ListenerTls| {
+            let room = match used(tls).into_iter().any(|ix| plan.tls_identity(ix).early_data) {
+                true => tls.session_cache.max(EARLY_SESSIONS),
+                false => tls.session_cache,
+            };
+            (room > 0).then(|| SessionCache::new(room))
+        };
         let caches: Vec<_> =
             plan.listeners.iter().map(|listener| listener.tls.as_deref().and_then(sessions)).collect();
         let refused = |why: String| shared.log_process_error(&format!("{why}; the configuration's is used"));

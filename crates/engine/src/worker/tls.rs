@@ -92,6 +92,7 @@ pub(crate) fn server(
         certificates: certificates(identity),
         tickets,
         session_cache,
+        early_data: identity.early_data,
         session_lifetime: Duration::from_secs(listener.session_timeout),
         strict_names: listener.strict_sni && identity.select_by_certificate_names,
         // Those that variables name are known once a client asks.

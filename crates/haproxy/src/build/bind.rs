@@ -42,6 +42,12 @@ impl Bound {
             Address::Unix(_) | Address::Inherited(_) => None,
         }
     }
+
+    /// Whether any client may send requests before its handshake is complete.
+    pub(crate) fn takes_early_data(&self) -> bool {
+        let all = |tls: &ListenerTls| tls.by_name.iter().any(|(_, one)| one.early_data);
+        self.tls.as_ref().is_some_and(|tls| tls.default.early_data || all(tls))
+    }
 }
 
 /// Reads binds of one frontend.
@@ -289,6 +295,7 @@ impl Binder<'_> {
         let alpn = own.value("alpn").map(|word| word.text.split(',').map(str::to_owned).collect());
         TlsIdentity {
             staple: None,
+            early_data: own.has("allow-0rtt"),
             versions: tls::versions(&[defaults, own], span, self.findings),
             suites: ciphers.map_or_else(Vec::new, |word| tls::suites(&word, self.findings)),
             suites13: suites13.map_or_else(Vec::new, |word| tls::suites13(&word, self.findings)),
@@ -400,6 +407,9 @@ impl Binder<'_> {
         let made = self.identity(&own, &Parameters::default(), word.span, trusts);
         let mut changed = identity.clone();
         let has = |names: &[&str]| names.iter().any(|name| own.has(name));
+        if has(&["allow-0rtt"]) {
+            changed.early_data = true;
+        }
         if has(&["alpn"]) {
             changed.alpn = made.alpn;
         }

@@ -402,9 +402,10 @@ fn truth(sample: &Sample, span: Span, scope: &Scope<'_>) -> Result<Condition, Pr
             Condition::Truthy(sample::template(sample, scope)?)
         }
         "always_true" | "req.proto_http" | "req_proto_http" | "wait_end" => Condition::Always(true),
-        "always_false" | "ssl_fc_has_early" => Condition::Always(false),
+        "always_false" => Condition::Always(false),
         "bool" => Condition::Always(matches!(sample.argument(), "1" | "true" | "yes" | "on")),
         "ssl_fc" => equals(Var::HttpsOn, "on"),
+        "ssl_fc_has_early" => present(Var::TlsEarlyData),
         "ssl_fc_has_sni" => present(Var::TlsServerName),
         "ssl_fc_is_resumed" => equals(Var::TlsResumed, "r"),
         "ssl_c_used" | "ssl_fc_has_crt" => present(Var::TlsClientCert),

@@ -43,7 +43,8 @@ pub(crate) fn proxies(draft: &Draft, around: Surroundings<'_>, model: &mut Model
         let tls: Vec<bool> = bound.iter().map(|bound| bound.tls.is_some()).collect();
         let service = match mode(proxy) {
             Mode::Http => {
-                let site = route::site(&mut context, proxy, &tls);
+                let early = bound.iter().any(Bound::takes_early_data);
+                let site = route::site(&mut context, proxy, &tls, early);
                 Service::Http { sites: vec![site], default: site }
             }
             Mode::Tcp => match tcp::service(&mut context, proxy, &tls) {

@@ -39,13 +39,15 @@ struct Front<'a> {
     log: LogScope,
     logs: Arc<Vec<AccessLog>>,
     captures: u16,
+    /// Clients may send early data.
+    early: bool,
     services: Vec<(Service, RouteId)>,
     /// Routes already made for backends by name.
     routes: BTreeMap<&'a str, RouteId>,
 }
 
 /// Builds the site of a frontend or listen in mode http.
-pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]) -> SiteId {
+pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool], early: bool) -> SiteId {
     let scope = context.scope(proxy);
     let log = log_scope(proxy, tls);
     let logs = Arc::new(access_logs(&scope, &log, context.findings));
@@ -62,6 +64,7 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
         log,
         logs,
         captures,
+        early,
         services: Vec::new(),
         routes: BTreeMap::new(),
     };
@@ -412,6 +415,19 @@ impl<'a> Front<'a> {
             statuses: Vec::new(),
             condition: None,
         };
+        if self.early {
+            let is_empty = |var: Var| Condition::Test {
+                subject: Subject::Value(Template::var(var)),
+                test: Test::Equals(Words { any_of: vec![Template::default()], ignore_case: false }),
+            };
+            let condition = Condition::Not(Box::new(is_empty(Var::TlsEarlyData)));
+            // Who came before says it already.
+            let edit = HeaderEdit {
+                condition: Some(is_empty(Var::Header("early-data".into()))),
+                ..add("Early-Data", Template::literal("1"))
+            };
+            ops.push(Op::When { condition, then: vec![Op::EditRequest(edit)], otherwise: Vec::new() });
+        }
         if let Some(word) = &front.unique_id_header {
             let kind = EditKind::Set;
             ops.push(Op::EditRequest(HeaderEdit {

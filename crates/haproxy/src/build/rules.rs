@@ -309,8 +309,7 @@ impl<'a> Reader<'a, '_> {
             "early-hint" | "wait-for-body" | "pause" | "set-timeout" => {
                 vec![self.course(name, arguments, span)?]
             }
-            // Early data is not taken, so every request comes after its handshake.
-            "wait-for-handshake" => Vec::new(),
+            "wait-for-handshake" => vec![Op::WaitForHandshake],
             "cache-use" => vec![Op::UseMemory(self.cache(&arguments[0])?)],
             "cache-store" => vec![Op::StoreInMemory(self.cache(&arguments[0])?)],
             "capture" => return self.capture(arguments).map(Deed::Ops),

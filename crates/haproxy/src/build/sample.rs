@@ -245,6 +245,7 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         "always_false" => return literal("0"),
         "ssl_fc" => Var::User(scope.maps.truth(name, Var::HttpsOn, "on", "1", "0")),
         "ssl_fc_is_resumed" => Var::User(scope.maps.truth(name, Var::TlsResumed, "r", "1", "0")),
+        "ssl_fc_has_early" => Var::User(scope.maps.truth(name, Var::TlsEarlyData, "", "0", "1")),
         "fc_rcvd_proxy" => Var::User(scope.maps.truth(name, Var::ProxyProtocolAddr, "", "0", "1")),
         "http_first_req" => Var::User(scope.maps.truth(name, Var::ConnectionRequests, "1", "1", "0")),
         "ssl_fc_has_sni" => Var::User(scope.maps.truth(name, Var::TlsServerName, "", "0", "1")),

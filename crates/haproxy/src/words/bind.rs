@@ -104,7 +104,7 @@ pub(crate) const BIND: &[Parameter] = &[
         "File of ticket keys.",
         Tuning("ticket keys are made by Weir and survive reloads"),
     ),
-    parameter("allow-0rtt", 0, "Takes early data.", Tuning("early data is not taken; clients send it again")),
+    parameter("allow-0rtt", 0, "Takes early data.", Built),
     parameter("prefer-client-ciphers", 0, "Clients choose the suite.", Built),
     parameter(
         "ech",

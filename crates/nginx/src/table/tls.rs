@@ -64,7 +64,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("ssl_stapling_responder", HS, Text, "", "Who is asked.").tuning(STAPLING),
     Entry::one("ssl_stapling_verify", HS, Flag, "off", "Verifies answers.").tuning(STAPLING),
     Entry::one("ssl_early_data", HS, Flag, "off", "Takes requests in TLS 1.3 early data.")
-        .tuning("early data is never accepted; clients send it again after the handshake"),
+        .scope(|_, s, d| s.tls_mut().early_data = on(d)),
     Entry::one("ssl_password_file", HS, Text, "", "Pass phrases of keys.")
         .scope(|lo, s, d| s.tls_mut().passwords = tls::pem_file(lo, d)),
     Entry::one("ssl_ocsp", HS, OneOf(&["on", "off", "leaf"]), "off", "Checks client certificates by OCSP.")

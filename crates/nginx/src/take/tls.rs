@@ -264,6 +264,7 @@ pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>, alpn: Vec<Str
         reject: tls.reject,
         alpn,
         record_size: tls.record_size,
+        early_data: tls.early_data,
         staple: tls.staple.clone().filter(|_| tls.stapling),
     })
 }

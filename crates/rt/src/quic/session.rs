@@ -111,7 +111,7 @@ impl Session {
         let tls = tls.ok_or_else(|| alert(AlertDescription::UnrecognisedName, "nobody has this name"))?;
         let version =
             known(self.version).ok_or_else(|| wrong(TransportErrorCode::INTERNAL_ERROR, "version"))?;
-        let config = tls.config_for(&asked).clone();
+        let config = tls.quic_config_for(&asked).clone();
         let made = ServerConnection::new(config, version, std::mem::take(&mut self.own));
         let connection =
             made.map_err(|error| wrong(TransportErrorCode::INTERNAL_ERROR, &error.to_string()))?;

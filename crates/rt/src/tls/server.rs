@@ -27,6 +27,8 @@ use crate::stream::Stream;
 
 /// The least plaintext that records are limited to: with less, what records add would outweigh what they carry.
 const LEAST_RECORD: usize = 512;
+/// The most early data of a connection.
+const EARLY_DATA: u32 = 16 * 1024;
 /// Bytes of a record's header, which the library counts in.
 const HEADER: usize = 5;
 
@@ -80,6 +82,10 @@ pub struct ServerTlsConfig {
     /// How long a session can be resumed, by ticket or from the cache. Tickets of keys that are replaced (see
     /// [`Tickets::new`]) may be refused before: a full handshake follows.
     pub session_lifetime: Duration,
+    /// Clients that resume a session may send data before their handshake is complete ([`TlsStream::early`]). Such data
+    /// may be a copy, so that each session is used once: they are kept in `session_cache`, which is needed for it, and
+    /// tickets are none.
+    pub early_data: bool,
     /// The most plaintext in one record; `None`: what TLS allows (16 KB).
     pub record_size: Option<usize>,
     /// Client certificates.
@@ -104,6 +110,7 @@ impl Default for ServerTlsConfig {
             tickets: None,
             session_cache: None,
             session_lifetime: Duration::from_secs(12 * 60 * 60),
+            early_data: false,
             record_size: None,
             client_auth: ClientAuth::default(),
             reject_handshake: false,
@@ -119,6 +126,8 @@ pub struct ServerTls {
     /// The same with AES-128-GCM first, for clients that take any AES suite of TLS 1.3: SHA-256 instead of SHA-384
     /// saves a tenth of a handshake, and each record costs less.
     cheap: Option<Arc<ServerConfig>>,
+    /// The same without early data, if there is any: for QUIC.
+    quic: Option<Arc<ServerConfig>>,
     /// Verifies client certificates where the handshake does not: where they are reported, and in sessions that are
     /// resumed, whose certificates the library takes for granted.
     client_check: Option<Arc<TrustedClient>>,
@@ -237,7 +246,8 @@ impl ServerTls {
         let record = config.record_size.map_or(RECORD, |most| most.clamp(LEAST_RECORD, RECORD));
         let lifetime = u32::try_from(config.session_lifetime.as_secs()).unwrap_or(u32::MAX);
         let store = Arc::new(store);
-        let build = |provider, ignore_client_order| -> Result<Arc<ServerConfig>, TlsConfigError> {
+        let early = config.early_data && speaks13 && config.session_cache.is_some();
+        let build = |provider, ignore_client_order, early| -> Result<Arc<ServerConfig>, TlsConfigError> {
             let mut built = ServerConfig::builder_with_provider(provider)
                 .with_protocol_versions(&versions)
                 .map_err(|error| TlsConfigError::Other(error.to_string()))?
@@ -246,7 +256,11 @@ impl ServerTls {
             built.ignore_client_order = ignore_client_order;
             built.alpn_protocols.clone_from(&config.alpn);
             built.max_fragment_size = Some(record + HEADER);
-            if let Some(tickets) = &config.tickets {
+            if early {
+                built.max_early_data_size = EARLY_DATA;
+                // Who sent a request early is answered early.
+                built.send_half_rtt_data = true;
+            } else if let Some(tickets) = &config.tickets {
                 built.ticketer = Arc::new(Scoped::new(&client_auth, lifetime, tickets.0.clone()));
             } else if config.session_cache.is_none() {
                 built.send_tls13_tickets = 0;
@@ -258,11 +272,15 @@ impl ServerTls {
             Ok(Arc::new(built))
         };
         let config_rejects = config.reject_handshake;
-        let cheap = if cheap { Some(build(aes128_first(&provider), true)?) } else { None };
-        let config = build(provider.clone(), config.prefer_server_order)?;
+        let cheap = if cheap { Some(build(aes128_first(&provider), true, early)?) } else { None };
+        // QUIC's streams do not tell what came early.
+        let quic =
+            if early { Some(build(provider.clone(), config.prefer_server_order, false)?) } else { None };
+        let config = build(provider.clone(), config.prefer_server_order, early)?;
         Ok(Self {
             config,
             cheap,
+            quic,
             refuses: mode != ClientAuthMode::Report,
             client_auth: check.is_some().then_some(client_auth),
             client_check: check,
@@ -286,6 +304,11 @@ impl ServerTls {
     /// The configuration for a client that asks this.
     pub(crate) fn config_for(&self, hello: &ClientHello) -> &Arc<ServerConfig> {
         self.cheap.as_ref().filter(|_| hello.aes_first).unwrap_or(&self.config)
+    }
+
+    /// As [`ServerTls::config_for`], over QUIC.
+    pub(crate) fn quic_config_for(&self, hello: &ClientHello) -> &Arc<ServerConfig> {
+        self.quic.as_ref().unwrap_or_else(|| self.config_for(hello))
     }
 
     /// Whether a certificate that does not verify is the end of the handshake.

@@ -8,7 +8,7 @@
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{
-    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic,
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, ReadEarlyData, UnbufferedStatus, WriteTraffic,
 };
 use rustls::{CommonState, Error};
 
@@ -163,6 +163,9 @@ trait Process {
     type Data;
 
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
+
+    /// Appends what a client has sent before its handshake is complete.
+    fn take_early(early: ReadEarlyData<'_, '_, Self::Data>, plain: &mut Buf);
 }
 
 impl Process for UnbufferedServerConnection {
@@ -170,6 +173,14 @@ impl Process for UnbufferedServerConnection {
 
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(incoming)
+    }
+
+    #[cold]
+    fn take_early(mut early: ReadEarlyData<'_, '_, Self::Data>, plain: &mut Buf) {
+        // They are decrypted already: none fails.
+        while let Some(Ok(record)) = early.next_record() {
+            plain.extend(record.payload);
+        }
     }
 }
 
@@ -179,6 +190,8 @@ impl Process for UnbufferedClientConnection {
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(incoming)
     }
+
+    fn take_early(_: ReadEarlyData<'_, '_, Self::Data>, _: &mut Buf) {}
 }
 
 /// Steps through the states until nothing more can be done with what has arrived, then pursues the goal.
@@ -226,8 +239,8 @@ fn drive<C: Process>(
                     }
                 };
             }
-            // Not reachable: early data is never offered, so the library itself skips what a client sends.
-            Ok(ConnectionState::ReadEarlyData(_)) => failure = Some(Error::General("early data".into())),
+            // Where it is not allowed, the library itself skips what a client sends.
+            Ok(ConnectionState::ReadEarlyData(early)) => C::take_early(early, io.plain),
             Ok(ConnectionState::BlockedHandshake | ConnectionState::Closed) | Ok(_) => {
                 done = true;
                 if !matches!(goal, Goal::Nothing) {

@@ -21,6 +21,7 @@ use rustls::{HandshakeKind, ProtocolVersion};
 
 use super::cert::ClientCert;
 use super::digest::Digest;
+use super::early::Early;
 use super::error::{AcceptError, CertFailure, alerted, truncated};
 use super::session::{Io, Session, TlsSession};
 use super::suites::{TlsVersion, name_of};
@@ -59,6 +60,8 @@ struct State {
     /// The socket's end was read, or the session failed: what every later read says.
     end: Option<End>,
     client_failure: Option<CertFailure>,
+    /// The client has sent early data.
+    early: Option<Early>,
 }
 
 #[derive(Clone, Copy)]
@@ -84,6 +87,16 @@ impl State {
 
     fn handshaking(&self) -> bool {
         self.session.facts().is_handshaking()
+    }
+
+    /// Tells whoever waits for it how a handshake that early data came in has ended, if it has.
+    #[cold]
+    fn note_early(&mut self, early: &Early) {
+        if self.end.is_some() {
+            early.end(false);
+        } else if !self.handshaking() {
+            early.end(true);
+        }
     }
 
     /// How much ciphertext to ask for: a small head first, the whole of a record begun, or bulk.
@@ -125,12 +138,13 @@ impl TlsStream {
             closed: false,
             end: None,
             client_failure: None,
+            early: None,
         };
         let server_name = server_name.map(String::into_boxed_str);
         Self { inner: Rc::new(Inner { stream, state: RefCell::new(state), server_name, basis }) }
     }
 
-    /// Drives the handshake to its end.
+    /// Drives the handshake to its end, or until early data is there, which [`TlsStream::early`] then says.
     pub(crate) async fn handshake(&self) -> Result<(), AcceptError> {
         let stream = &self.inner.stream;
         let mut received = false;
@@ -138,6 +152,10 @@ impl TlsStream {
             let (result, out, done) = {
                 let mut state = self.inner.state.borrow_mut();
                 let result = state.with_io(|session, io| session.feed(io));
+                let early = state.handshaking() && !state.plain.is_empty() && result.is_ok();
+                if early {
+                    state.early = Some(Early::default());
+                }
                 let done = !state.handshaking();
                 // A TLS 1.3 server's tickets travel with its first data, or when the connection falls idle. For
                 // everything else the peer is waiting.
@@ -145,7 +163,7 @@ impl TlsStream {
                 let tickets = state.session.is_server() && version == Some(ProtocolVersion::TLSv1_3);
                 let keep = done && result.is_ok() && tickets;
                 let out = if keep { Buf::new() } else { state.out.take() };
-                (result, out, done)
+                (result, out, done || early)
             };
             if !out.is_empty() {
                 if result.is_err() {
@@ -180,6 +198,25 @@ impl TlsStream {
                 None => {}
             }
         }
+    }
+
+    /// The handshake that early data came in; `None` if none did.
+    pub fn early(&self) -> Option<Early> {
+        self.inner.state.borrow().early.clone()
+    }
+
+    /// Drives a handshake to its end that early data came in: whatever else arrives waits to be read. Not while somebody
+    /// else reads.
+    pub async fn finish_handshake(&self) -> io::Result<()> {
+        while self.inner.state.borrow().handshaking() {
+            poll_fn(|cx| self.inner.stream.poll_readable(cx)).await;
+            let mut state = self.inner.state.borrow_mut();
+            if state.end.is_some() {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            self.receive(&mut state)?;
+        }
+        Ok(())
     }
 
     /// Verifies the certificate that the client showed, in this handshake or in that of the session it resumed.
@@ -337,6 +374,7 @@ impl TlsStream {
             Some(0) => {
                 state.end = Some(End::Truncated);
                 state.shrink();
+                note(state);
                 return Ok(true);
             }
             Some(read) => state.bulk = read >= limit && read >= SMALL,
@@ -348,8 +386,10 @@ impl TlsStream {
         if let Err(error) = result {
             state.end = Some(End::Failed);
             state.shrink();
+            note(state);
             return Err(invalid(&error));
         }
+        note(state);
         if state.incoming.is_empty() {
             state.incoming.release();
         }
@@ -556,6 +596,14 @@ impl TlsStream {
     }
 }
 
+/// See [`State::note_early`].
+fn note(state: &mut State) {
+    if let Some(early) = &state.early {
+        let early = early.clone();
+        state.note_early(&early);
+    }
+}
+
 /// Moves or copies plaintext to the reader.
 fn deliver(plain: &mut Buf, buf: &mut Buf, limit: usize) -> usize {
     let n = plain.len().min(limit);
@@ -575,8 +623,11 @@ fn deliver(plain: &mut Buf, buf: &mut Buf, limit: usize) -> usize {
 impl Drop for Inner {
     fn drop(&mut self) {
         let state = self.state.get_mut();
+        if let Some(early) = &state.early {
+            early.end(false);
+        }
         let spoiled = state.closed || matches!(state.end, Some(End::Failed));
-        if spoiled || state.handshaking() {
+        if spoiled || state.handshaking() && state.early.is_none() {
             return;
         }
         // Once, without waiting: whoever needs it delivered awaits `shutdown_write`.
