@@ -75,6 +75,10 @@ struct Member {
     /// The number of the conversation that counts; those before it end. Zero: nobody talks to it.
     talk: AtomicU64,
     talks: AtomicU64,
+    /// Held by the conversation that goes on: the one after it waits until nothing of this one is heard any more.
+    turn: Mutex<()>,
+    /// Up to which change it said to have heard, of each group of each table.
+    heard: Mutex<Vec<Vec<u64>>>,
     state: Mutex<State>,
 }
 
@@ -162,6 +166,8 @@ impl Group {
                 bell: Bell::new()?,
                 talk: AtomicU64::new(0),
                 talks: AtomicU64::new(0),
+                turn: Mutex::default(),
+                heard: Mutex::default(),
                 state: Mutex::default(),
             })
         });
@@ -226,7 +232,7 @@ impl Group {
             if member.talk.load(Ordering::Acquire) == 0
                 && let Ok((stream, left)) = self.call(&member.peer)
             {
-                self.talk(Some(at), stream, left);
+                self.talk(Some(at), stream, left, true);
             }
             self.pause(BEFORE_AGAIN + at_random(BEFORE_AGAIN));
         }
@@ -291,7 +297,7 @@ impl Group {
         let status = who.as_ref().err().copied().unwrap_or(Status::Agreed);
         stream.write_all(status.line().as_bytes())?;
         if let Ok(member) = who {
-            self.talk(member, stream, left);
+            self.talk(member, stream, left, false);
         }
         Ok(())
     }
@@ -309,10 +315,11 @@ impl Group {
     }
 
     /// Talks until it is over. A conversation that begins ends the one before it: whoever calls knows that it is broken.
-    fn talk(&self, member: Option<usize>, stream: TcpStream, left: Vec<u8>) {
+    /// `calls`: it was this process that called.
+    fn talk(&self, member: Option<usize>, stream: TcpStream, left: Vec<u8>, calls: bool) {
         let Some(at) = member else {
             if let Ok(bell) = Bell::new() {
-                let _ = Session::new(self, None, stream, left).run(&bell, || !self.is_ending());
+                let _ = Session::new(self, None, stream, left, calls).run(&bell, || !self.is_ending());
             }
             return self.is_left(None);
         };
@@ -320,16 +327,34 @@ impl Group {
         let number = one.talks.fetch_add(1, Ordering::AcqRel) + 1;
         one.talk.store(number, Ordering::Release);
         one.bell.ring();
-        self.state(at).greeted = Some(Instant::now());
         let counts = || !self.is_ending() && one.talk.load(Ordering::Acquire) == number;
-        // Why it ended makes no difference: it is called again.
-        let _ = Session::new(self, member, stream, left).run(&one.bell, counts);
+        let turn = one.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts() {
+            self.state(at).greeted = Some(Instant::now());
+            // Why it ended makes no difference: it is called again.
+            let _ = Session::new(self, member, stream, left, calls).run(&one.bell, counts);
+            self.is_left(member);
+        }
+        drop(turn);
         let _ = one.talk.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire);
-        self.is_left(member);
     }
 
     fn state(&self, at: usize) -> MutexGuard<'_, State> {
         self.members[at].state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Up to which change this peer said to have heard; nothing of a process of this one's own name.
+    fn heard(&self, member: Option<usize>) -> Vec<Vec<u64>> {
+        let nothing = || self.tables.iter().map(|table| vec![0; table.table.groups()]).collect();
+        let Some(at) = member else { return nothing() };
+        let heard = self.members[at].heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if heard.is_empty() { nothing() } else { heard.clone() }
+    }
+
+    fn note_heard(&self, member: Option<usize>, heard: &[Vec<u64>]) {
+        if let Some(at) = member {
+            heard.clone_into(&mut self.members[at].heard.lock().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 
     fn note_learnt(&self, member: Option<usize>) {

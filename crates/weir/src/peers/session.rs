@@ -3,8 +3,11 @@
 //! Owns: what was told and heard in it, its buffers and times.
 //! Never: calls anybody or accepts a call.
 //! Driven by: the threads of `peers`.
+//! Why: whoever is being taught by a peer tells it nothing until that is over, as HAProxy does it: what a process that has
+//! just begun counts would take the place of all that the others know. And if each side wants to be taught by the other, the
+//! one that called is taught first: both at once would hand one another what they had just said, older than it is by then.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -13,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_http::peers::{Fault, Message, TableDefinition, read, write};
 
-use super::{Group, MOST_TABLES};
+use super::{Group, LEARNING, MOST_TABLES};
 use crate::life::bell::Bell;
 
 /// A peer says something at least this often.
@@ -30,6 +33,16 @@ const AT_ONCE: usize = 256;
 
 /// Most bytes that are not yet a message: a message, its beginning and what came behind it.
 const MOST_IN: usize = 64 << 10;
+
+/// Most marks of updates that nobody said to have heard yet.
+const MOST_MARKS: usize = 64;
+
+/// Whoever has heard this update of a table has heard of its changes up to these.
+struct Mark {
+    table: usize,
+    update: u32,
+    told: Vec<u64>,
+}
 
 /// A table that the other side defined.
 struct Theirs {
@@ -54,8 +67,20 @@ pub(super) struct Session<'a> {
     theirs_now: Option<u64>,
     /// The table that we talk of.
     ours_now: Option<usize>,
-    /// How far each group of each table was told.
+    /// How far each group of each table was told, and how far it was heard.
     told: Vec<Vec<u64>>,
+    known: Vec<Vec<u64>>,
+    /// The last update of each table, and what hearing updates means, the oldest first.
+    updates: Vec<u32>,
+    marks: VecDeque<Mark>,
+    /// Of each group of each table: up to which change all entries were told.
+    taught: Vec<Vec<Option<u64>>>,
+    /// We are being told everything, and heard something then last.
+    learning: Option<Instant>,
+    /// They were asked for everything, and did not give it.
+    gave_up: bool,
+    /// We called.
+    calls: bool,
     /// They are being told everything: the table and the group that come next.
     teaching: Option<(usize, usize)>,
     spoke: Instant,
@@ -64,8 +89,16 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// With somebody who was greeted. `left`: what came behind the greeting.
-    pub(super) fn new(group: &'a Group, member: Option<usize>, stream: TcpStream, left: Vec<u8>) -> Self {
+    pub(super) fn new(
+        group: &'a Group,
+        member: Option<usize>,
+        stream: TcpStream,
+        left: Vec<u8>,
+        calls: bool,
+    ) -> Self {
         let now = Instant::now();
+        let heard = group.heard(member);
+        let groups = || group.tables.iter().map(|table| table.table.groups());
         Self {
             group,
             member,
@@ -75,7 +108,14 @@ impl<'a> Session<'a> {
             theirs: HashMap::new(),
             theirs_now: None,
             ours_now: None,
-            told: group.tables.iter().map(|table| vec![0; table.table.groups()]).collect(),
+            told: heard.clone(),
+            known: heard,
+            updates: vec![0; group.tables.len()],
+            marks: VecDeque::new(),
+            taught: groups().map(|count| vec![None; count]).collect(),
+            learning: None,
+            gave_up: false,
+            calls,
             teaching: None,
             spoke: now,
             heard: now,
@@ -86,12 +126,21 @@ impl<'a> Session<'a> {
     pub(super) fn run(mut self, bell: &Bell, goes_on: impl Fn() -> bool) -> io::Result<()> {
         self.stream.set_nonblocking(true)?;
         self.stream.set_nodelay(true)?;
-        while goes_on() {
+        loop {
             bell.reset();
-            if self.group.asks(self.member) {
+            // After that: what it was rung for may have been the end.
+            if !goes_on() {
+                return Ok(());
+            }
+            if !self.gave_up && self.group.asks(self.member) {
+                self.learning = Some(Instant::now());
                 self.say(&Message::SyncRequest);
             }
             self.take_in().or_else(|fault| self.refuse(fault))?;
+            if self.learning.is_some_and(|last| last.elapsed() >= LEARNING) {
+                self.gave_up = true;
+                self.was_taught(false);
+            }
             self.tell();
             if self.output.is_empty() && self.spoke.elapsed() >= HEARTBEAT {
                 self.say(&Message::Heartbeat);
@@ -105,7 +154,6 @@ impl<'a> Session<'a> {
                 return Ok(());
             }
         }
-        Ok(())
     }
 
     fn say(&mut self, message: &Message<'_>) {
@@ -125,7 +173,7 @@ impl<'a> Session<'a> {
     }
 
     fn wait(&self, bell: &Bell) {
-        let more = self.teaching.is_some() && self.output.len() < ENOUGH;
+        let more = self.teaches() && self.output.len() < ENOUGH;
         let patience = if more { Duration::ZERO } else { HEARTBEAT.saturating_sub(self.spoke.elapsed()) };
         let patience =
             Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
@@ -199,7 +247,7 @@ impl<'a> Session<'a> {
         match message {
             Message::SyncRequest => self.teaching = Some((0, 0)),
             Message::SyncFinished | Message::SyncPartial => {
-                self.group.was_taught(self.member, message == Message::SyncFinished);
+                self.was_taught(message == Message::SyncFinished);
                 self.say(&Message::SyncConfirmed);
             }
             Message::Table(definition) => self.define(&definition)?,
@@ -209,9 +257,31 @@ impl<'a> Session<'a> {
             Message::Update { number, expires_in, rest } => self.learn(number, expires_in, rest)?,
             // They hang up by themselves.
             Message::ProtocolError | Message::TooLong => self.group.note_fault(self.member),
-            Message::SyncConfirmed | Message::Heartbeat | Message::Heard { .. } | Message::Unknown => {}
+            Message::Heard { table, number } => self.is_heard(table, number),
+            Message::SyncConfirmed | Message::Heartbeat | Message::Unknown => {}
         }
         Ok(())
+    }
+
+    fn was_taught(&mut self, whole: bool) {
+        self.learning = None;
+        self.group.was_taught(self.member, whole);
+    }
+
+    /// They have heard this update of one of our tables, and those before it.
+    fn is_heard(&mut self, table: u64, update: u32) {
+        let before =
+            |mark: &Mark| mark.table as u64 + 1 == table && update.wrapping_sub(mark.update) < 1 << 31;
+        let Some(last) = self.marks.iter().rposition(before) else { return };
+        let Some(mark) = self.marks.remove(last) else { return };
+        self.known[mark.table] = mark.told;
+        self.marks.retain(|mark| !before(mark));
+        self.group.note_heard(self.member, &self.known);
+    }
+
+    /// There is something left to teach, and it is our turn.
+    fn teaches(&self) -> bool {
+        self.teaching.is_some() && !(self.calls && self.learning.is_some())
     }
 
     fn define(&mut self, definition: &TableDefinition<'_>) -> Result<(), Fault> {
@@ -240,9 +310,14 @@ impl<'a> Session<'a> {
         theirs.last = number.unwrap_or_else(|| theirs.last.wrapping_add(1));
         let entry = theirs.definition.entry(rest)?;
         if let Some(table) = theirs.ours.and_then(|ours| self.group.tables.get(ours)) {
-            table.learn(&entry, expires_in, self.group.now());
+            let told = match self.learning {
+                Some(_) => &self.taught[theirs.ours.unwrap_or_default()][..],
+                None => &[],
+            };
+            table.learn(&entry, expires_in, told, self.group.now());
             self.group.note_learnt(self.member);
         }
+        self.learning = self.learning.map(|_| self.heard);
         Ok(())
     }
 
@@ -252,6 +327,10 @@ impl<'a> Session<'a> {
         for at in 0..self.group.tables.len() {
             let table = &self.group.tables[at];
             table.table.look();
+            if self.learning.is_some() {
+                continue;
+            }
+            let before = self.updates[at];
             for part in 0..table.table.groups() {
                 while self.output.len() < ENOUGH {
                     let (entries, last) = table.table.changed(part, self.told[at][part], AT_ONCE, now);
@@ -264,13 +343,18 @@ impl<'a> Session<'a> {
                     }
                 }
             }
+            if self.updates[at] != before {
+                self.mark(at);
+            }
         }
-        while let Some((at, part)) = self.teaching
+        while let Some((at, part)) = self.teaching.filter(|_| self.teaches())
             && self.output.len() < ENOUGH
         {
             self.teaching = match self.group.tables.get(at) {
                 Some(table) if part < table.table.groups() => {
-                    for entry in table.table.entries(part, now) {
+                    let (entries, last) = table.table.entries(part, now);
+                    self.taught[at][part] = Some(last);
+                    for entry in entries {
                         self.pass_on(at, &entry);
                     }
                     Some((at, part + 1))
@@ -292,8 +376,17 @@ impl<'a> Session<'a> {
             self.ours_now = Some(at);
             write(&Message::Table(table.definition(at as u64 + 1)), &mut self.output);
         }
-        #[expect(clippy::cast_possible_truncation, reason = "they count on from wherever it wraps")]
-        let number = entry.change as u32;
-        table.tell(entry, number, &mut self.output);
+        self.updates[at] = self.updates[at].wrapping_add(1);
+        table.tell(entry, self.updates[at], &mut self.output);
+    }
+
+    /// Notes what the last update of a table ends.
+    fn mark(&mut self, at: usize) {
+        if self.marks.len() >= MOST_MARKS {
+            // Later is right, too, only less is known until then.
+            let of_it = self.marks.iter().rposition(|mark| mark.table == at);
+            self.marks.remove(of_it.unwrap_or(0));
+        }
+        self.marks.push_back(Mark { table: at, update: self.updates[at], told: self.told[at].clone() });
     }
 }

@@ -107,8 +107,14 @@ impl Shared {
         );
     }
 
-    /// Takes over an entry. `expires_in`: where it was told.
-    pub(super) fn learn(&self, entry: &Entry<'_>, expires_in: Option<u32>, now: Millis) {
+    /// Takes over an entry. `expires_in`: where it was told; `told`: what they were taught of each group.
+    pub(super) fn learn(
+        &self,
+        entry: &Entry<'_>,
+        expires_in: Option<u32>,
+        told: &[Option<u64>],
+        now: Millis,
+    ) {
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let values = entry.values.iter().filter_map(|(kind, at, value)| {
             let value = match *value {
@@ -123,7 +129,7 @@ impl Shared {
         let values: Vec<_> = values.collect();
         let expires_in = expires_in.filter(|left| *left > 0).map(u64::from);
         // A table that is full, or a key that cannot be: it is not learnt.
-        let _ = self.table.learn(entry.key, expires_in, &values, now);
+        let _ = self.table.learn(entry.key, expires_in, &values, told, now);
     }
 }
 

@@ -53,9 +53,26 @@ pub(super) struct Journal {
     by_change: BTreeMap<u64, u32>,
     /// The last change of each slot; zero: none.
     of_slot: Vec<u64>,
+    /// The last change of the table before the entry of each slot was made.
+    made: Vec<u64>,
 }
 
 impl Journal {
+    /// The entry of this slot is new.
+    pub(super) fn make(&mut self, slot: u32, last_change: u64) {
+        let at = slot as usize;
+        if self.made.len() <= at {
+            self.made.resize(at + 1, 0);
+        }
+        self.made[at] = last_change;
+    }
+
+    /// Whether the entry of this slot was there at that change of the table, and has changed here since.
+    fn changed_since(&self, slot: u32, then: u64) -> bool {
+        let of = |all: &[u64]| all.get(slot as usize).copied().unwrap_or(0);
+        of(&self.made) <= then && of(&self.of_slot) > then
+    }
+
     fn note(&mut self, slot: u32, change: u64) {
         self.forget(slot);
         let at = slot as usize;
@@ -138,12 +155,13 @@ impl StickTable {
         (entries.collect(), last)
     }
 
-    /// All entries of a group, whoever changed them.
-    pub fn entries(&self, group: usize, now: Millis) -> Vec<StickEntry> {
-        let Some(shard) = self.shards.get(group) else { return Vec::new() };
+    /// All entries of a group, whoever changed them, and the last change of the table until then.
+    pub fn entries(&self, group: usize, now: Millis) -> (Vec<StickEntry>, u64) {
+        let Some(shard) = self.shards.get(group) else { return (Vec::new(), 0) };
         let mut shard = lock(shard);
         let slots: Vec<u32> = shard.entries.slots().collect();
-        slots.into_iter().filter_map(|slot| self.entry(&mut shard, slot, 0, now)).collect()
+        let entries = slots.into_iter().filter_map(|slot| self.entry(&mut shard, slot, 0, now)).collect();
+        (entries, self.last_change())
     }
 
     fn entry(&self, shard: &mut Shard, slot: u32, change: u64, now: Millis) -> Option<StickEntry> {
@@ -171,18 +189,27 @@ impl StickTable {
     }
 
     /// Takes over what another process has of `key`. It does not count as a change here. What counts connections that are
-    /// open is everyone's own. False: the table is full, or such a key cannot be in it.
+    /// open is everyone's own. `told`: up to which change the other one was told all entries of each group; what changed here
+    /// since, of an entry that it was told, is newer than what it has of it. False: that, the table is full, or such a key
+    /// cannot be in it.
     pub fn learn(
         &self,
         key: &[u8],
         expires_in: Option<u64>,
         values: &[(StickData, StickValue)],
+        told: &[Option<u64>],
         now: Millis,
     ) -> bool {
         if !super::key::fits(self.config.key, key) {
             return false;
         }
         self.with(key, |shard, hash| {
+            if let Some(then) = told.get(self.group_of(hash)).copied().flatten()
+                && let (Some(slot), Some(journal)) = (shard.entries.find(hash, key), &shard.journal)
+                && journal.changed_since(slot, then)
+            {
+                return None;
+            }
             let slot = self.reach_quietly(shard, hash, key, now)?;
             if let (Some(left), Some(deadline)) = (expires_in, shard.entries.value_mut(slot))
                 && self.expire.is_some()

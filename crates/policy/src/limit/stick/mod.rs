@@ -16,6 +16,7 @@ mod tracked;
 use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use weir_expr::{StickData, StickTableConfig};
@@ -192,9 +193,13 @@ impl StickTable {
 
     fn with<T>(&self, key: &[u8], run: impl FnOnce(&mut Shard, u64) -> T) -> (usize, T) {
         let hash = self.hasher.hash(key);
-        // The upper bits choose the shard; the table within uses the lower.
-        let shard = (hash >> 56) as usize % self.shards.len();
+        let shard = self.group_of(hash);
         (shard, run(&mut lock(&self.shards[shard]), hash))
+    }
+
+    /// The upper bits choose the shard; the table within uses the lower.
+    fn group_of(&self, hash: u64) -> usize {
+        (hash >> 56) as usize % self.shards.len()
     }
 
     fn words<'a>(&self, shard: &'a mut Shard, slot: u32) -> &'a mut [u32] {
@@ -233,6 +238,9 @@ impl StickTable {
             return None;
         }
         let slot = shard.entries.insert(hash, key, 1, self.deadline(now));
+        if let Some(journal) = &mut shard.journal {
+            journal.make(slot, self.changes.load(Relaxed));
+        }
         let end = (slot as usize + 1) * self.layout.words();
         if shard.words.len() < end {
             shard.words.resize(end, 0);

@@ -192,10 +192,10 @@ fn changes_are_passed_on() {
     assert_eq!(keys, [b"a", b"b"]);
     assert_eq!(here.changed(0, last, 10, Millis(20)).0, []);
     assert_eq!(here.changed(0, 0, 1, Millis(20)).0.len(), 1);
-    assert_eq!(here.entries(0, Millis(20)).len(), 3, "those that were there before, too");
+    assert_eq!(here.entries(0, Millis(20)).0.len(), 3, "those that were there before, too");
     for entry in &changed {
         let values: Vec<_> = here.kinds().zip(entry.values.iter().copied()).collect();
-        assert!(there.learn(&entry.key, entry.expires_in, &values, Millis(500)));
+        assert!(there.learn(&entry.key, entry.expires_in, &values, &[], Millis(500)));
     }
     assert_eq!(there.read(b"a", StickData::HttpReqCnt, Millis(500)), Some(3));
     assert_eq!(there.read(b"b", StickData::HttpReqRate, Millis(500)), Some(7));
@@ -204,4 +204,24 @@ fn changes_are_passed_on() {
     here.look();
     here.add(b"a", StickData::HttpReqCnt, Millis(30), 1);
     assert_eq!(told.load(Ordering::Relaxed), 2);
+}
+
+/// Of what somebody was told, what changed here since is newer than what he says of it.
+#[test]
+fn what_was_told_does_not_come_back_older() {
+    let here = table(100, Some(1000), false, &[StickData::HttpReqCnt]);
+    here.follow(|| ());
+    here.add(b"told", StickData::HttpReqCnt, Millis(1), 3);
+    here.add(b"same", StickData::HttpReqCnt, Millis(1), 3);
+    let then = here.last_change();
+    here.add(b"told", StickData::HttpReqCnt, Millis(2), 1);
+    here.add(b"new", StickData::HttpReqCnt, Millis(2), 1);
+    let learn = |key: &[u8], told: &[Option<u64>]| {
+        here.learn(key, None, &[(StickData::HttpReqCnt, StickValue::Count(9))], told, Millis(3))
+    };
+    assert!(!learn(b"told", &[Some(then)]));
+    assert!(learn(b"same", &[Some(then)]) && learn(b"new", &[Some(then)]) && learn(b"other", &[Some(then)]));
+    let counts = [&b"told"[..], b"same", b"new"].map(|key| here.read(key, StickData::HttpReqCnt, Millis(3)));
+    assert_eq!(counts, [Some(4), Some(9), Some(9)]);
+    assert!(learn(b"told", &[None]), "nothing was told");
 }
