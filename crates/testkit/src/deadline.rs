@@ -7,10 +7,10 @@
 
 use std::time::{Duration, Instant};
 
-/// How long one step may take before the test fails; `WEIR_TEST_DEADLINE` (seconds) overrides the 10 s, for slow machines.
+/// How long one step may take before the test fails; `WEIR_TEST_DEADLINE` (seconds) overrides the 30 s, for slow machines.
 #[must_use]
 pub fn patience() -> Duration {
-    let seconds = std::env::var("WEIR_TEST_DEADLINE").ok().and_then(|v| v.parse().ok()).unwrap_or(10.0);
+    let seconds = std::env::var("WEIR_TEST_DEADLINE").ok().and_then(|v| v.parse().ok()).unwrap_or(30.0);
     Duration::from_secs_f64(seconds)
 }
 

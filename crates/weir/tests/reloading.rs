@@ -58,7 +58,7 @@ both_drivers! {
             client.get("/").expect_body("one");
             Client::connect(&proxy).get("/").expect_body("one");
         }
-        assert!(proxy.logs().contains("nonsense"), "{}", proxy.logs());
+        proxy.wait_for_log("nonsense");
         proxy.reload(&answering("two"));
         client.get("/").expect_body("two");
     }
