@@ -108,8 +108,9 @@ impl EngineAdapter {
 impl DataPlane for EngineAdapter {
     fn apply(&self, update: Update) -> Result<(), String> {
         let control = update.plan.process.control.clone();
-        let control_sockets =
-            update.sockets.listeners.get(update.plan.listeners.len()..).unwrap_or_default().to_vec();
+        let count = update.plan.listeners.len().min(update.sockets.listeners.len());
+        let (listening, control_sockets) = update.sockets.listeners.split_at(count);
+        let (listening, control_sockets) = (listening.to_vec(), control_sockets.to_vec());
         let sockets = sockets(&update);
         let logs = log_files(&update.logs)?;
         let mut engine = self.engine();
@@ -146,7 +147,7 @@ impl DataPlane for EngineAdapter {
                 .map_err(|error| format!("cannot talk to peers: {error}"))?;
         }
         self.console
-            .open(&control, &control_sockets)
+            .open(&control, (&listening, &control_sockets))
             .map_err(|error| format!("cannot answer commands: {error}"))
     }
 

@@ -175,6 +175,8 @@ pub(crate) struct Launch {
     pub(crate) old_pids: Vec<i32>,
     /// What becomes of them.
     pub(crate) old_ones: OldOnes,
+    /// HAProxy's `-x`: the `stats socket` of the process that listens now.
+    pub(crate) sockets_from: Option<String>,
     /// Driver.
     pub(crate) io: Io,
     /// Of the data plane under a keeper, and of the process that looks up names.
@@ -218,6 +220,7 @@ impl Launch {
             pid_file: None,
             old_pids: Vec::new(),
             old_ones: OldOnes::default(),
+            sockets_from: None,
             io: io_from_environment(),
             sandbox: Sandbox::from_environment(),
             workers: None,

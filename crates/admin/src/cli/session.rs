@@ -26,7 +26,12 @@ pub struct Reply {
     pub wait: Option<Duration>,
     /// The connection ends.
     pub ends: bool,
+    /// The listening sockets are to be given before that, in place of a text.
+    pub gives_sockets: bool,
 }
+
+/// What the process that takes this one's place asks for. It stands in no list.
+const GIVE_SOCKETS: &str = "_getsocks";
 
 /// See the module.
 pub struct Session {
@@ -34,6 +39,8 @@ pub struct Session {
     /// Commands of the line at hand that are still to come, the next one last.
     left: Vec<Input>,
     pub(super) state: State,
+    /// The listening sockets may be asked for.
+    exposes: bool,
     /// The client sent its end.
     ended: bool,
 }
@@ -51,7 +58,14 @@ impl Session {
             quit: false,
             wait: None,
         };
-        Self { lines: Lines::default(), left: Vec::new(), state, ended: false }
+        Self { lines: Lines::default(), left: Vec::new(), state, exposes: false, ended: false }
+    }
+
+    /// Whether whoever is admin here may ask for the listening sockets.
+    #[must_use]
+    pub fn exposing(mut self, exposes: bool) -> Self {
+        self.exposes = exposes;
+        self
     }
 
     /// How long the client is waited for.
@@ -83,6 +97,10 @@ impl Session {
             self.left = commands;
         }
         let command = self.left.pop()?;
+        if command.words.first().is_some_and(|word| word == GIVE_SOCKETS) {
+            let gives_sockets = self.exposes && self.state.level == Level::Admin;
+            return Some(Reply { ends: true, gives_sockets, ..Reply::default() });
+        }
         let before = self.state.severity;
         let mut text = graded(self.answer(&command, runtime), &command, before);
         // Without a prompt it is one line, or as many as came at once.
@@ -93,7 +111,7 @@ impl Session {
                 text.push_str(if self.lines.in_payload() { "+ " } else { "> " });
             }
         }
-        Some(Reply { text, wait: self.state.wait.take(), ends })
+        Some(Reply { text, wait: self.state.wait.take(), ends, gives_sockets: false })
     }
 
     fn answer(&mut self, command: &Input, runtime: &dyn Runtime) -> String {

@@ -25,6 +25,9 @@ pub struct ControlSocket {
     /// What it is for.
     #[serde(skip_serializing_if = "ControlPurpose::are_commands")]
     pub purpose: ControlPurpose,
+    /// The process that takes this one's place may ask for the listening sockets (HAProxy's `expose-fd listeners`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub exposes: bool,
 }
 
 impl ControlPurpose {

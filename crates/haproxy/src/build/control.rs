@@ -51,11 +51,25 @@ impl Binder<'_> {
                 }
             },
         };
+        let exposes = match parameters.value("expose-fd") {
+            None => false,
+            Some(word) => {
+                if word.as_str() != "listeners" {
+                    self.findings.bad_choice(word, "expose-fd", &["listeners"]);
+                }
+                word.as_str() == "listeners"
+            }
+        };
         let Some(written) = self.findings.value(word, address::parse) else { return Vec::new() };
         let one = |binder: &mut Self, address: Address| ControlListener {
             origin: Some(word.span),
             socket: binder.socket(&parameters, &address),
-            control: ControlSocket { name: shown(&address), level, purpose: ControlPurpose::Commands },
+            control: ControlSocket {
+                name: shown(&address),
+                level,
+                purpose: ControlPurpose::Commands,
+                exposes,
+            },
             address,
         };
         let found = self.addresses(word, written, &parameters);

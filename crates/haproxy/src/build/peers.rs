@@ -77,6 +77,7 @@ pub(super) fn groups(
                         name: address.to_string(),
                         level: ControlLevel::User,
                         purpose: ControlPurpose::Peers(peers.name.text.clone()),
+                        exposes: false,
                     },
                     address,
                 });

@@ -40,7 +40,7 @@ pub(crate) const BIND: &[Parameter] = &[
     parameter("gid", 1, "Numeric group of a unix socket.", Built),
     parameter("level", 1, "Rights on a run-time socket.", Built),
     parameter("severity-output", 1, "Severity words on a run-time socket.", Accepted),
-    parameter("expose-fd", 1, "Hands listeners to the next process.", Accepted),
+    parameter("expose-fd", 1, "Hands listeners to the next process (of `stats socket`).", Built),
     parameter("proto", 1, "Protocol spoken, whatever was negotiated.", Built),
     parameter("nbconn", 1, "Connections kept open in advance.", Tuning("connections are made when needed")),
     parameter("ssl", 0, "Speaks TLS.", Built),

@@ -37,6 +37,7 @@ struct Flags {
     terminate: bool,
     local_peer: Option<String>,
     master_socket: Option<String>,
+    sockets_from: Option<String>,
     condition: Option<String>,
 }
 
@@ -111,6 +112,7 @@ fn launch(flags: &Flags) -> Launch {
     launch.pid_file = flags.pid_file.clone();
     launch.old_pids = flags.old_pids.clone();
     launch.old_ones = if flags.terminate { OldOnes::Terminate } else { OldOnes::Finish };
+    launch.sockets_from = flags.sockets_from.clone();
     launch.max_connections = flags.max_connections;
     launch.memory = flags.megabytes.map(|n| n.saturating_mul(1 << 20));
     launch.quiet = flags.quiet && !flags.verbose;
@@ -142,7 +144,8 @@ fn parse(arguments: &[String]) -> Option<Flags> {
             "-cc" => flags.condition = Some(words.next()?.clone()),
             "-L" => flags.local_peer = Some(words.next()?.clone()),
             "-S" => flags.master_socket = Some(words.next()?.clone()),
-            "-N" | "-x" => drop(words.next()?),
+            "-x" => flags.sockets_from = Some(words.next()?.clone()),
+            "-N" => drop(words.next()?),
             "-sf" | "-st" => {
                 flags.terminate = word == "-st";
                 while let Some(pid) = words.next_if(|next| !next.starts_with('-')) {

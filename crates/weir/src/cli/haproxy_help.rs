@@ -44,6 +44,7 @@ Usage : haproxy [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpconn
         -L sets the local peer name, which the file sees as $HAPROXY_LOCALPEER.
         -cc evaluates a condition of `.if`: 0 if it holds, 1 if not, 2 if it cannot be read.
         -sf/-st [pid ]* finishes/terminates old processes once our ports are bound.
-        -x, -S, -N, -dM, -de, -dp, -dS, -dG, -dR, -dL, -dr, -dV, -dW, -dD, -dK are taken
+        -x <sock> takes listening sockets from the process whose `stats socket` this is.
+        -S, -N, -dM, -de, -dp, -dS, -dG, -dR, -dL, -dr, -dV, -dW, -dD, -dK are taken
         for compatibility; of these only -dW (fail if any warning is emitted) does anything.
 ";

@@ -14,16 +14,17 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{SocketFlags, accept_with};
+use rustix::net::{SocketFlags, SocketType, accept_with, sockopt};
 use weir_admin::cli::{Level, Session};
 use weir_expr::settings::{ControlLevel, ControlPurpose};
 use weir_plan::Control;
 
 use crate::life::bell::Bell;
+use crate::life::hand_over;
 use crate::plane::ListenerSockets;
 pub(crate) use runtime::Runtime;
 
@@ -38,9 +39,11 @@ pub(crate) struct Console {
 }
 
 /// What a socket's connections get.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Terms {
     level: Level,
+    /// What listens, if it is given away here. Listeners that have left the configuration meanwhile are closed.
+    exposed: Option<Arc<[Weak<OwnedFd>]>>,
     timeout: Duration,
     most: usize,
 }
@@ -51,13 +54,20 @@ impl Console {
     }
 
     /// Answers on these sockets from now on, and on no others. Connections that are open go on.
-    pub(crate) fn open(&self, control: &Control, sockets: &[ListenerSockets]) -> io::Result<()> {
+    pub(crate) fn open(
+        &self,
+        control: &Control,
+        (listeners, sockets): (&[ListenerSockets], &[ListenerSockets]),
+    ) -> io::Result<()> {
         self.close();
         self.runtime.set_sockets(&control.sockets);
         if control.sockets.is_empty() {
             return Ok(());
         }
         let bell = Arc::new(Bell::new()?);
+        let listening =
+            listeners.iter().flat_map(|one| &one.sockets).map(|socket| Arc::downgrade(&socket.fd));
+        let listening: Arc<[_]> = listening.collect();
         for (socket, opened) in control.sockets.iter().zip(sockets) {
             let Some(first) = opened.sockets.first() else { continue };
             if socket.purpose != ControlPurpose::Commands {
@@ -65,6 +75,7 @@ impl Console {
             }
             let terms = Terms {
                 level: level(socket.level),
+                exposed: socket.exposes.then(|| listening.clone()),
                 timeout: control.timeout,
                 most: control.connections as usize,
             };
@@ -72,7 +83,7 @@ impl Console {
             let (runtime, connections) = (self.runtime.clone(), self.connections.clone());
             std::thread::Builder::new()
                 .name("console".into())
-                .spawn(move || accept(&fd, &bell, terms, &runtime, &connections))?;
+                .spawn(move || accept(&fd, &bell, &terms, &runtime, &connections))?;
         }
         *self.held() = Some(bell);
         Ok(())
@@ -108,7 +119,7 @@ fn level(level: ControlLevel) -> Level {
 fn accept(
     socket: &OwnedFd,
     bell: &Bell,
-    terms: Terms,
+    terms: &Terms,
     runtime: &Arc<Runtime>,
     connections: &Arc<AtomicUsize>,
 ) {
@@ -128,11 +139,11 @@ fn accept(
         match accept_with(socket, SocketFlags::CLOEXEC) {
             Ok(stream) => {
                 let counted = Counted::new(connections);
-                let runtime = runtime.clone();
+                let (runtime, terms) = (runtime.clone(), terms.clone());
                 let talk = move || {
                     let _counted = counted;
                     // Whoever leaves, or says too much, ends the conversation.
-                    let _ = converse(stream.into(), terms, &runtime);
+                    let _ = converse(stream.into(), &terms, &runtime);
                 };
                 let _ = std::thread::Builder::new().name("console".into()).spawn(talk);
             }
@@ -159,14 +170,17 @@ impl Drop for Counted {
     }
 }
 
-fn converse(mut stream: UnixStream, terms: Terms, runtime: &Runtime) -> io::Result<()> {
-    let mut session = Session::new(terms.level, terms.timeout);
+fn converse(mut stream: UnixStream, terms: &Terms, runtime: &Runtime) -> io::Result<()> {
+    let mut session = Session::new(terms.level, terms.timeout).exposing(terms.exposed.is_some());
     stream.set_nonblocking(false)?;
     let mut bytes = vec![0; 16 << 10];
     loop {
         while let Some(reply) = session.next_reply(runtime) {
             stream.set_write_timeout(Some(session.timeout()))?;
             stream.write_all(reply.text.as_bytes())?;
+            if reply.gives_sockets {
+                return hand_over::give(&mut stream, &exposed(terms));
+            }
             if let Some(time) = reply.wait {
                 std::thread::sleep(time);
             }
@@ -184,4 +198,14 @@ fn converse(mut stream: UnixStream, terms: Terms, runtime: &Runtime) -> io::Resu
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Listening TCP sockets, for somebody who asked for them. Unix sockets stay here: who replaces us makes files of his own in
+/// place of ours.
+fn exposed(terms: &Terms) -> Vec<Arc<OwnedFd>> {
+    let is_tcp = |fd: &Arc<OwnedFd>| {
+        sockopt::socket_type(fd).is_ok_and(|kind| kind == SocketType::STREAM)
+            && matches!(weir_rt::listen_addr(fd.as_fd()), Ok(weir_rt::PeerAddr::Inet(_)))
+    };
+    terms.exposed.iter().flat_map(|all| all.iter()).filter_map(Weak::upgrade).filter(is_tcp).collect()
 }

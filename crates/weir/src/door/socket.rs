@@ -60,7 +60,7 @@ impl Socket {
             Ok(Address::Tcp(_)) if !rules.tokens => Err(format!(
                 "the admin address {text} can be reached by every user of this machine: --admin-tokens is needed"
             )),
-            Ok(Address::Tcp(address)) => bind_tcp(address).map(Self::Tcp).map_err(told),
+            Ok(Address::Tcp(address)) => bind_tcp(address, rules.replaces).map(Self::Tcp).map_err(told),
             _ => Err(format!(
                 "the admin address `{text}` is neither `unix:` with a path nor a loopback address with a port"
             )),
@@ -117,12 +117,22 @@ fn bind_unix(path: &Path, replaces: bool) -> io::Result<(UnixListener, u64)> {
     Ok((bound?, std::fs::symlink_metadata(path)?.ino()))
 }
 
-/// The port is shared with the process before, where there is one of the same user.
-fn bind_tcp(address: std::net::SocketAddr) -> io::Result<TcpListener> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket: OwnedFd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    bind(&socket, &address)?;
+/// The port is shared with the process before, where there is one of the same user and we are to take its place; with nobody
+/// else.
+fn bind_tcp(address: std::net::SocketAddr, replaces: bool) -> io::Result<TcpListener> {
+    let bound = |shared: bool| -> io::Result<OwnedFd> {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        sockopt::set_socket_reuseport(&socket, shared)?;
+        bind(&socket, &address)?;
+        Ok(socket)
+    };
+    if !replaces {
+        // Shared, it would be bound beside any other program of ours that shares.
+        bound(false)?;
+    }
+    let socket = bound(true)?;
     listen(&socket, BACKLOG)?;
     Ok(socket.into())
 }

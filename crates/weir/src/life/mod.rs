@@ -15,6 +15,7 @@ pub(crate) mod control;
 pub(crate) mod daemon;
 pub(crate) mod error_log;
 pub(crate) mod folders;
+pub(crate) mod hand_over;
 pub(crate) mod inherited;
 pub(crate) mod limits;
 pub(crate) mod local;

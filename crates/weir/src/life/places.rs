@@ -9,17 +9,18 @@
 //! Why a walk and not openat2(2): whether a link may be followed depends on who can exchange it, and RESOLVE_NO_SYMLINKS
 //! knows all or none. Opening each component beside the one before, with O_NOFOLLOW, leaves no race either.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchown, fcntl_setfl, fstat, fstatfs,
-    ftruncate, mkdirat, openat, readlinkat, statat, unlinkat,
+    ftruncate, linkat, mkdirat, openat, readlinkat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use weir_rt::{ListenOptions, listen_unix};
@@ -95,13 +96,60 @@ pub(crate) fn listen(
     mode: Option<u32>,
     owner: Owner,
 ) -> io::Result<OwnedFd> {
-    Place::at(path)?.listen(options, mode, owner)
+    let place = Place::at(path)?;
+    let socket = place.listen(options, mode, owner)?;
+    place.note_made(path);
+    Ok(socket)
 }
+
+/// As [`listen`], in place of a process that may still listen there: its file has another name from then on.
+pub(crate) fn listen_instead(
+    path: &Path,
+    options: &ListenOptions,
+    mode: Option<u32>,
+    owner: Owner,
+) -> io::Result<(OwnedFd, Option<Replaced>)> {
+    let place = Place::at(path)?;
+    if !place.stat().is_ok_and(|stat| kind(&stat) == FileType::Socket) {
+        return listen(path, options, mode, owner).map(|socket| (socket, None));
+    }
+    let (fresh, before) = (place.beside("new")?, place.beside("old")?);
+    let socket = fresh.listen(options, mode, owner)?;
+    linkat(&place.folder, &place.name, &before.folder, &before.name, AtFlags::empty())?;
+    renameat(&fresh.folder, &fresh.name, &place.folder, &place.name)?;
+    place.note_made(path);
+    Ok((socket, Some(Replaced { place, before })))
+}
+
+/// The file of a socket that another process made, under the name that it has while ours has its name. Dropped, it is gone.
+#[derive(Debug)]
+pub(crate) struct Replaced {
+    place: Place,
+    before: Place,
+}
+
+impl Replaced {
+    /// The file has its name again.
+    pub(crate) fn restore(self) {
+        let _ = renameat(&self.before.folder, &self.before.name, &self.place.folder, &self.place.name);
+    }
+}
+
+impl Drop for Replaced {
+    fn drop(&mut self) {
+        let _ = unlinkat(&self.before.folder, &self.before.name, AtFlags::empty());
+    }
+}
+
+/// Device and number of the socket files that this process made: one that another process put in place of ours is not ours.
+static MADE: Mutex<BTreeMap<PathBuf, (u64, u64)>> = Mutex::new(BTreeMap::new());
 
 /// Removes a unix socket's file; what is gone, or something else by now, is left.
 pub(crate) fn remove_socket(path: &Path) {
     let Ok(place) = Place::at(path) else { return };
-    if place.stat().is_ok_and(|stat| kind(&stat) == FileType::Socket) {
+    let made = MADE.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+    let ours = |stat: &Stat| made.is_none_or(|made| made == (stat.st_dev, stat.st_ino));
+    if place.stat().is_ok_and(|stat| kind(&stat) == FileType::Socket && ours(&stat)) {
         // Gone already is as good.
         let _ = unlinkat(&place.folder, &place.name, AtFlags::empty());
     }
@@ -113,6 +161,31 @@ impl Place {
         match walk(path, false)? {
             Found::Place(place) => Ok(place),
             Found::Standard(_) => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// A name beside it that nobody else uses.
+    fn beside(&self, what: &str) -> io::Result<Self> {
+        let suffix = format!(".{}.{what}", std::process::id());
+        let with = |name: &OsStr| {
+            let mut name = name.to_owned();
+            name.push(&suffix);
+            name
+        };
+        Ok(Self {
+            folder: self.folder.try_clone()?,
+            name: with(&self.name),
+            path: with(self.path.as_os_str()).into(),
+            trust: self.trust,
+            magic: false,
+        })
+    }
+
+    /// Notes the file that we made.
+    fn note_made(&self, path: &Path) {
+        if let Ok(stat) = self.stat() {
+            let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+            made.insert(path.to_owned(), (stat.st_dev, stat.st_ino));
         }
     }
 
@@ -540,6 +613,32 @@ mod tests {
         remove_socket(&path);
         let there = listen(&path, &options, None, (None, None)).unwrap_err();
         assert_eq!(there.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn a_socket_takes_the_place_of_another_and_gives_it_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let options = ListenOptions::default();
+        let old = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let number = || std::fs::metadata(&path).unwrap().ino();
+        let before = number();
+        let (new, replaced) = listen_instead(&path, &options, Some(0o600), (None, None)).unwrap();
+        assert_ne!(number(), before);
+        std::os::unix::net::UnixStream::connect(&path).unwrap();
+        replaced.unwrap().restore();
+        assert_eq!(number(), before);
+        let accepted = std::thread::spawn(move || old.accept().map(|_| old));
+        std::os::unix::net::UnixStream::connect(&path).unwrap();
+        let old = accepted.join().unwrap().unwrap();
+        // What another process has put there is not ours to remove.
+        remove_socket(&path);
+        assert_eq!(number(), before);
+        drop((new, old));
+        let (_new, replaced) = listen_instead(&path, &options, None, (None, None)).unwrap();
+        drop(replaced);
+        remove_socket(&path);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -12,13 +12,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt;
 use serde::{Deserialize, Serialize};
 use weir_diag::{Diagnostic, Origin};
 use weir_model::{Address, Model, SocketOptions};
@@ -133,6 +134,8 @@ pub(crate) struct SocketTable {
 pub(crate) struct Change {
     added: HashMap<Key, Vec<OpenSocket>>,
     created_files: Vec<std::path::PathBuf>,
+    /// Of a process whose place we take.
+    replaced: Vec<places::Replaced>,
     keep: HashSet<Key>,
     next: u64,
 }
@@ -166,6 +169,7 @@ impl SocketTable {
         let mut change = Change {
             added: HashMap::new(),
             created_files: Vec::new(),
+            replaced: Vec::new(),
             keep: wanted.iter().map(Wanted::key).collect(),
             next: self.next,
         };
@@ -178,7 +182,7 @@ impl SocketTable {
             }
             // Commands are one thread's business.
             let workers = if one.share == CONTROL { 1 } else { workers };
-            match self.bind_missing(one, workers, &mut change) {
+            match self.bind_missing(one, workers, contention, &mut change) {
                 Ok(()) => {}
                 Err(error) => failures.push(bind_failure(one, &error)),
             }
@@ -225,7 +229,13 @@ impl SocketTable {
         })
     }
 
-    fn bind_missing(&self, one: &Wanted, workers: usize, change: &mut Change) -> io::Result<()> {
+    fn bind_missing(
+        &self,
+        one: &Wanted,
+        workers: usize,
+        contention: Contention,
+        change: &mut Change,
+    ) -> io::Result<()> {
         let existing = self.open.get(&one.key()).map_or(&[][..], Vec::as_slice);
         let options = listen_options(&one.options);
         let mut new = Vec::new();
@@ -242,8 +252,12 @@ impl SocketTable {
         match &one.address {
             _ if handed_over.is_some() => {}
             Address::Unix(path) if existing.is_empty() => {
-                new.push(open_unix(path, one, &options)?);
-                change.created_files.push(path.clone());
+                let (socket, replaced) = open_unix(path, one, &options, contention)?;
+                new.push(socket);
+                match replaced {
+                    Some(replaced) => change.replaced.push(replaced),
+                    None => change.created_files.push(path.clone()),
+                }
             }
             Address::Unix(_) | Address::Inherited(_) => {}
             Address::Tcp(address) | Address::Udp(address) => {
@@ -294,6 +308,7 @@ impl SocketTable {
             self.open.entry(key).or_default().extend(sockets);
         }
         change.created_files.clear();
+        change.replaced.clear();
         let keep = std::mem::take(&mut change.keep);
         let mut open = std::mem::take(&mut self.open);
         open.retain(|key, _| {
@@ -311,6 +326,22 @@ impl SocketTable {
         self.next += 1;
         let socket = OpenSocket { id: SocketId(self.next), fd: Arc::new(fd) };
         self.open.entry((address, 0)).or_default().push(socket);
+    }
+
+    /// Takes sockets of another process that listen where somebody wants to; all others are closed.
+    pub(crate) fn take_over(&mut self, sockets: Vec<OwnedFd>, wanted: &[Wanted]) {
+        let wanted: HashSet<&Address> =
+            wanted.iter().filter(|one| one.share == 0).map(|one| &one.address).collect();
+        for fd in sockets {
+            let listens = sockopt::socket_acceptconn(&fd).unwrap_or(false);
+            if let Ok(PeerAddr::Inet(at)) = listen_addr(fd.as_fd())
+                && listens
+                && wanted.contains(&Address::Tcp(at))
+                && rustix::io::ioctl_fionbio(&fd, true).is_ok()
+            {
+                self.adopt(Address::Tcp(at), fd);
+            }
+        }
     }
 
     /// All sockets.
@@ -336,6 +367,7 @@ impl Drop for Change {
         for path in self.created_files.drain(..) {
             remove_file(&Address::Unix(path));
         }
+        self.replaced.drain(..).for_each(places::Replaced::restore);
     }
 }
 
@@ -383,15 +415,24 @@ pub(crate) fn try_addresses(wanted: &[Wanted]) -> Vec<Diagnostic> {
     wanted.iter().filter_map(failed).collect()
 }
 
-fn open_unix(path: &Path, one: &Wanted, options: &ListenOptions) -> io::Result<Arc<OwnedFd>> {
+fn open_unix(
+    path: &Path,
+    one: &Wanted,
+    options: &ListenOptions,
+    contention: Contention,
+) -> io::Result<(Arc<OwnedFd>, Option<places::Replaced>)> {
     if let Some(name) = path.as_os_str().as_encoded_bytes().strip_prefix(b"@") {
         let listener = UnixListener::bind_addr(&UnixAddr::from_abstract_name(name)?)?;
         listener.set_nonblocking(true)?;
-        return Ok(Arc::new(listener.into()));
+        return Ok((Arc::new(listener.into()), None));
     }
     let owner = one.options.owner.as_deref().map(uid_of).transpose()?.map(nix::unistd::Uid::as_raw);
     let group = one.options.group.as_deref().map(gid_of).transpose()?.map(nix::unistd::Gid::as_raw);
-    places::listen(path, options, one.options.mode, (owner, group)).map(Arc::new)
+    let (socket, replaced) = match contention {
+        Contention::Share => places::listen_instead(path, options, one.options.mode, (owner, group))?,
+        _ => (places::listen(path, options, one.options.mode, (owner, group))?, None),
+    };
+    Ok((Arc::new(socket), replaced))
 }
 
 fn uid_of(name: &str) -> io::Result<nix::unistd::Uid> {

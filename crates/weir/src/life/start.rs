@@ -17,6 +17,7 @@ use weir_rt::confine::close_inherited;
 use super::daemon::{self, Ready};
 use super::error_log;
 use super::folders;
+use super::hand_over;
 use super::inherited;
 use super::limits::{OpenFiles, raise_open_files};
 use super::local::Local;
@@ -129,6 +130,21 @@ fn serve(
     let mut table = SocketTable::beside(passed);
     if manner == Manner::Nginx {
         upgrade::take_up(&mut table);
+    }
+    if let Some(place) = &launch.sockets_from {
+        match hand_over::ask(place) {
+            Ok(sockets) => table.take_over(sockets, &wanted),
+            // As HAProxy has it: it binds what it did not get.
+            Err(error) => {
+                let title = format!("no listening sockets come from {place}: {error}");
+                report::print(
+                    manner,
+                    &[Diagnostic::warning("process::sockets-from", title)],
+                    &sources,
+                    launch.quiet,
+                );
+            }
+        }
     }
     let contention = match launch.old_pids.is_empty() {
         true => Contention::Wait(PORT_PATIENCE),
