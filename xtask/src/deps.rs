@@ -102,12 +102,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 const BROWSER: &str = "browser";
 
 /// Programs of others that are built from source, each with the folder of its module: h2spec, the peers of gRPC's own
-/// interoperation tests, the client library of NGINX Plus' API, and the exporter that uses it. The last two need Go 1.25.
-const PEERS: [(&str, &str, &str); 4] = [
+/// interoperation tests, the client library of NGINX Plus' API, and the exporter that uses it (these two need Go 1.25); an
+/// authority of ACME for tests, with a name server.
+const PEERS: [(&str, &str, &str); 6] = [
     ("h2spec", ".", "github.com/summerwind/h2spec/cmd/h2spec"),
     ("grpc", ".", "weir.example/peers/grpc"),
     ("plus", "plus", "weir.example/peers/plus"),
     ("plus-exporter", "plus", "github.com/nginx/nginx-prometheus-exporter"),
+    ("pebble", "acme", "github.com/letsencrypt/pebble/v2/cmd/pebble"),
+    ("pebble-challtestsrv", "acme", "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv"),
 ];
 
 /// Their sources, and what pins those of others.
@@ -124,7 +127,7 @@ fn peers_folder() -> Option<PathBuf> {
 /// Whether one of them is missing, or older than its source.
 fn peers_are_old() -> bool {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|found| found.modified()).ok();
-    let sources = ["go.sum", "grpc/main.go", "plus/go.sum", "plus/main.go"];
+    let sources = ["go.sum", "grpc/main.go", "plus/go.sum", "plus/main.go", "acme/go.sum"];
     let sources = sources.map(|name| changed(&peers_source().join(name)));
     let Some(folder) = peers_folder() else { return true };
     browser_is_old(&folder)

@@ -24,6 +24,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("media", &[]),
     ("cache", &["rt"]),
     ("fetch", &[]),
+    ("acme", &["control", "expr", "fetch"]),
     ("plan", &["http", "policy", "control", "expr"]),
     ("lower", &["model", "plan", "diag", "expr", "policy", "http", "password"]),
     ("rt", &[]),

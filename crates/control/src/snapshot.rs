@@ -27,6 +27,25 @@ pub struct Snapshot {
     pub routes: Vec<Route>,
     /// What is counted apart under names of its own.
     pub zones: crate::zones::Zones,
+    /// Certificates that authorities issue, by name.
+    pub issued: Vec<IssuedFigures>,
+}
+
+/// A certificate that an authority issues, and renews.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct IssuedFigures {
+    /// Its name.
+    pub name: String,
+    /// There is none yet, and one that nobody vouches for is shown.
+    pub placeholder: bool,
+    /// When the one that is shown is over, in seconds since 1970.
+    pub expires: Option<i64>,
+    /// Orders that ended with a certificate since the start.
+    pub issued: u64,
+    /// Orders that failed since the start.
+    pub failed: u64,
+    /// Why the last order failed, if it did.
+    pub failing: Option<String>,
 }
 
 /// The process as a whole.

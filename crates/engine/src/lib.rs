@@ -56,7 +56,7 @@ pub use eval::vars::NGINX_LANGUAGE;
 pub use logging::{LogFile, LogFiles};
 pub use worker::keyvals::Keyval;
 pub use worker::layer::Switch;
-pub use worker::options::{ApiRequest, EngineOptions, Page, PageRequest, Pages};
+pub use worker::options::{ApiRequest, EngineOptions, Issued, Page, PageRequest, Pages};
 pub use worker::tls::{client_tls_faults, server_tls_faults};
 
 /// A listening socket, named so that it is known again.
@@ -300,6 +300,20 @@ impl Engine {
     /// There is no such site.
     pub fn bound_site(&self, site: &str, most: u64) -> Result<(), String> {
         self.shared.bound_site(&self.prepared.plan, site, most)
+    }
+
+    /// Shows the certificate that an authority has issued under this name, under live traffic.
+    ///
+    /// # Errors
+    /// Nothing uses it, or it cannot be used.
+    pub fn show_issued(&self, name: &str) -> Result<(), String> {
+        layer::show_issued(&self.shared, &self.crew, &self.prepared, name)
+    }
+
+    /// Writes a line to the error log of the process.
+    pub fn say(&self, is_error: bool, line: &str) {
+        let level = if is_error { weir_telemetry::Level::Error } else { weir_telemetry::Level::Notice };
+        self.shared.logs.event(level, line);
     }
 
     /// The names of the certificates in use, each once, and whether it was given while running.

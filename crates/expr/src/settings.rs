@@ -2,6 +2,7 @@
 //!
 //! Times are [`Duration`]s, sizes are bytes in `u64`. `None` means "no limit" unless a field says otherwise.
 
+mod acme;
 mod browsers;
 mod cache;
 mod conduct;
@@ -16,6 +17,7 @@ mod session;
 mod socket;
 mod user_ids;
 
+pub use acme::*;
 pub use browsers::{Browsers, KnownBrowser, OldBrowsers, browser_version};
 pub use cache::*;
 pub use conduct::*;

@@ -12,6 +12,8 @@ pub(crate) fn all(cx: &mut Cx<'_>) {
     // First what others refer to by value: the error logs and name servers that routes inherit.
     cx.plan.process = cx.process(&model.process);
     cx.plan.resolver = model.resolver.as_ref().map(|resolver| cx.resolver(resolver));
+    cx.check_issuers();
+    cx.plan.acme.issuers = model.acme.iter().map(|one| cx.at(one.origin, |cx| cx.acme_issuer(one))).collect();
     cx.plan.key_lists = model.key_lists.iter().map(|list| cx.key_list(list)).collect();
     cx.plan.keyvals = model.keyvals.clone();
     cx.plan.variables = model.variables.iter().map(|one| cx.at(one.origin, |cx| cx.variable(one))).collect();
@@ -31,6 +33,7 @@ pub(crate) fn all(cx: &mut Cx<'_>) {
     let mut indices = HostIndices::default();
     let listeners = model.listeners.iter().map(|one| cx.at(one.origin, |cx| cx.listener(one, &mut indices)));
     cx.plan.listeners = listeners.collect();
+    cx.check_issued();
     cx.plan.counts_details = cx.plan.routes.iter().any(|route| matches!(route.action, Action::Api(_)));
 }
 

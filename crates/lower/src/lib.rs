@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod acme;
 mod action;
 mod check;
 mod context;

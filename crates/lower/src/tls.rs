@@ -39,10 +39,15 @@ impl<'m> Cx<'m> {
 
     fn identity(&mut self, identity: &'m model::TlsIdentity, http: bool) -> TlsIx {
         let place = identity.certificates.iter().find_map(|certificate| certificate.chain.origin);
+        let place = place.or_else(|| identity.issued.iter().find_map(|one| one.origin));
         self.at(place, |cx| {
             cx.check_identity(identity);
             let compiled = plan::TlsIdentity {
-                certificates: identity.certificates.iter().filter_map(|one| cx.certificate(one)).collect(),
+                certificates: {
+                    let own: Vec<_> =
+                        identity.certificates.iter().filter_map(|one| cx.certificate(one)).collect();
+                    own.into_iter().chain(identity.issued.iter().filter_map(|one| cx.issued(one))).collect()
+                },
                 named: identity.named.iter().map(|one| cx.named_certificate(one)).collect(),
                 select_by_certificate_names: identity.select_by_certificate_names,
                 versions: identity.versions.clone(),
@@ -92,7 +97,8 @@ impl<'m> Cx<'m> {
     }
 
     fn check_identity(&mut self, identity: &model::TlsIdentity) {
-        if identity.certificates.is_empty() && identity.named.is_empty() && !identity.reject {
+        let certificates = [identity.certificates.len(), identity.named.len(), identity.issued.len()];
+        if certificates == [0; 3] && !identity.reject {
             let finding =
                 Diagnostic::error("tls::no-certificate", "a listener speaks TLS without a certificate");
             self.report(finding.help("name a certificate and its key, or do not speak TLS here"));

@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acme;
 mod action;
 mod charset;
 mod facts;
@@ -36,6 +37,7 @@ mod tcp;
 mod tls;
 mod variable;
 
+pub use acme::*;
 pub use action::*;
 pub use charset::*;
 pub use facts::*;
@@ -104,6 +106,9 @@ pub struct Model {
     /// Stores of keys and values that are set while running.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keyvals: Vec<weir_expr::settings::KeyvalZone>,
+    /// Who issues certificates while running; their names are unique.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub acme: Vec<AcmeIssuer>,
     /// Name servers for names looked up while running; a site or route may name its own.
     pub resolver: Option<Resolver>,
 }

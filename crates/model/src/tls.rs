@@ -10,7 +10,7 @@ use weir_expr::Source;
 use weir_expr::form::{Form, form};
 use weir_expr::settings::{CertificateList, ClientVerify, TlsVersion};
 
-use crate::{NamePattern, Template};
+use crate::{AcmeCertificate, NamePattern, Template};
 
 /// TLS of a listener: identities chosen by SNI.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,6 +46,9 @@ pub struct TlsIdentity {
     /// Those that variables name, beside them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<NamedCertificate>,
+    /// Those that authorities issue while running, beside them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub issued: Vec<AcmeCertificate>,
     /// Choose among `certificates` by the names inside them, not only by key type (HAProxy).
     pub select_by_certificate_names: bool,
     /// Versions offered; never empty.
@@ -98,6 +101,11 @@ impl Pem {
         Self { source: Source::File(path), bytes: None, origin }
     }
 
+    /// A secret that the configuration itself holds, and that is no PEM.
+    pub fn text(text: &str) -> Self {
+        Self::field("configuration", "text", text.as_bytes().into())
+    }
+
     /// The value of an object's field.
     pub fn field(object: &str, field: &str, bytes: Arc<[u8]>) -> Self {
         Self {
@@ -120,7 +128,8 @@ impl Serialize for Pem {
         match (form(), &self.bytes) {
             // What a document is to bring along is the bytes.
             (Form::Document { secrets: true }, Some(bytes)) => match std::str::from_utf8(bytes) {
-                Ok(text) => serializer.serialize_str(text),
+                Ok(text) if text.contains("-----BEGIN ") => serializer.serialize_str(text),
+                Ok(text) => serializer.collect_str(&format_args!("data:{text}")),
                 Err(_) => self.source.serialize(serializer),
             },
             _ => self.source.serialize(serializer),
@@ -128,7 +137,7 @@ impl Serialize for Pem {
     }
 }
 
-/// A path with its place, or the PEM text itself.
+/// A path with its place, the PEM text itself, or `data:` and another text.
 #[derive(Deserialize)]
 #[serde(rename = "Pem")]
 struct WrittenPem {
@@ -140,6 +149,9 @@ struct WrittenPem {
 impl<'de> Deserialize<'de> for Pem {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = WrittenPem::deserialize(deserializer)?;
+        if let Some(text) = written.source.strip_prefix("data:") {
+            return Ok(Self { origin: written.origin, ..Self::text(text) });
+        }
         if !written.source.contains("-----BEGIN ") {
             return Ok(Self::file(written.source.into(), written.origin));
         }

@@ -47,6 +47,7 @@ pub(crate) fn model(root: &Rc<Node>, cx: &Context) -> Model {
     model.limit_conn_zones = list(root, "limit_conn_zones", cx);
     model.stick_tables = list(root, "stick_tables", cx);
     model.cache_zones = list(root, "cache_zones", cx);
+    model.acme = list(root, "acme", cx);
     model.memory_caches = list(root, "memory_caches", cx);
     model.key_lists = list(root, "key_lists", cx);
     for (key, _) in root.entries() {

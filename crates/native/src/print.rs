@@ -66,7 +66,7 @@ pub(crate) fn document(model: &Model, style: Style) -> Result<Plain, Failure> {
 }
 
 /// Sections in the order in which they are read most easily.
-pub const ORDER: [&str; 15] = [
+pub const ORDER: [&str; 16] = [
     "process",
     "resolver",
     "listeners",
@@ -74,6 +74,7 @@ pub const ORDER: [&str; 15] = [
     "tcp",
     "pools",
     "routes",
+    "acme",
     "variables",
     "limit_req_zones",
     "limit_conn_zones",

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod acme;
 mod action;
 mod charset;
 mod database;
@@ -54,6 +55,7 @@ mod variable;
 mod words;
 
 pub use access::*;
+pub use acme::*;
 pub use action::*;
 pub use charset::*;
 pub use database::{Database, DatabaseError};
@@ -198,6 +200,9 @@ pub struct Plan {
     pub logs: Vec<Log>,
     /// TLS identities of listeners, each once.
     pub tls: Vec<TlsIdentity>,
+    /// Certificates that authorities issue while running.
+    #[serde(skip_serializing_if = "Acme::is_empty")]
+    pub acme: Acme,
     /// TLS configurations towards endpoints, each once.
     pub upstream_tls: Vec<UpstreamTls>,
     /// Name servers for names looked up while running.

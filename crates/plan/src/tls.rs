@@ -114,6 +114,11 @@ impl Certificate {
     pub fn name(&self) -> String {
         self.chain.source.to_string()
     }
+
+    /// Whether an authority issues it while running: the plan has nothing of it but its name.
+    pub fn is_issued(&self) -> bool {
+        self.chain.bytes.is_empty()
+    }
 }
 
 /// What is wrong with TLS settings, found by building what would run.

@@ -161,6 +161,7 @@ fn fill(text: &mut Text, snapshot: &Snapshot) {
     backs(text, "pool", &pools);
     backs(text, "endpoint", &endpoints);
     states(text, snapshot);
+    issued(text, snapshot);
 }
 
 /// Whether an Accept field asks for protocol buffers rather than for text, as Prometheus' own does where it takes native
@@ -272,6 +273,32 @@ fn process(text: &mut Text, snapshot: &Snapshot) {
         "result",
         &[("full", process.tls.full), ("resumed", process.tls.resumed), ("failed", process.tls.failed)],
     );
+}
+
+/// Certificates that authorities issue.
+fn issued(text: &mut Text, snapshot: &Snapshot) {
+    if snapshot.issued.is_empty() {
+        return;
+    }
+    let name = "weir_issued_certificate_expiry_timestamp_seconds";
+    text.family(name, "gauge", "When the certificate that is shown is over, in seconds since 1970.");
+    for one in &snapshot.issued {
+        if let Some(expires) = one.expires {
+            text.sample(name, &[("certificate", &one.name)], u64::try_from(expires).unwrap_or(0));
+        }
+    }
+    let name = "weir_issued_certificate_placeholder";
+    text.family(name, "gauge", "1 while none was issued yet.");
+    for one in &snapshot.issued {
+        text.sample(name, &[("certificate", &one.name)], u64::from(one.placeholder));
+    }
+    let name = "weir_certificate_orders_total";
+    text.family(name, "counter", "Orders of certificates that ended.");
+    for one in &snapshot.issued {
+        for (outcome, count) in [("issued", one.issued), ("failed", one.failed)] {
+            text.sample(name, &[("certificate", &one.name), ("outcome", outcome)], count);
+        }
+    }
 }
 
 fn endpoint_labels<'a>(pool: &'a Pool, endpoint: &'a Endpoint) -> [(&'static str, &'a str); 3] {

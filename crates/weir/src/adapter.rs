@@ -21,6 +21,7 @@ use weir_telemetry::Registry;
 
 use crate::console::{Console, Runtime};
 use crate::counted::Counted;
+use crate::issuing::Issuing;
 use crate::peers::Peers;
 use crate::plane::{
     DashboardPage, DashboardRequest, DataPlane, Io, ListenerSockets, LogFiles, Options, Update,
@@ -54,6 +55,8 @@ pub struct EngineAdapter {
     engine: Arc<Mutex<Option<Engine>>>,
     console: Console,
     peers: Arc<Peers>,
+    /// What authorities issue.
+    issuing: Arc<Issuing>,
     /// The console's own.
     runtime: Weak<Runtime>,
     stopper: Mutex<Option<Stopper>>,
@@ -69,6 +72,7 @@ pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
     let counted = options.state.as_deref().map(|state| Counted::keep(state, registry.clone()));
     let engine: Arc<Mutex<Option<Engine>>> = Arc::default();
     let peers = Arc::new(Peers::default());
+    let issuing = Arc::new(Issuing::new(&engine));
     let runtime = Arc::new(Runtime::new(engine.clone(), peers.clone()));
     let weak = Arc::downgrade(&runtime);
     let console = Console::new(runtime);
@@ -80,6 +84,7 @@ pub fn start(options: Options) -> Result<Box<dyn DataPlane>, String> {
         engine,
         console,
         peers,
+        issuing,
         runtime: weak,
         stopper: Mutex::default(),
     }))
@@ -113,6 +118,8 @@ impl DataPlane for EngineAdapter {
         let (listening, control_sockets) = (listening.to_vec(), control_sockets.to_vec());
         let sockets = sockets(&update);
         let logs = log_files(&update.logs)?;
+        let wanted = Issuing::wanted(&update.plan)?;
+        self.issuing.prepare(&wanted)?;
         let mut engine = self.engine();
         match engine.as_mut() {
             Some(engine) => {
@@ -127,6 +134,7 @@ impl DataPlane for EngineAdapter {
                     Io::Epoll => IoChoice::Epoll,
                 };
                 let options = EngineOptions {
+                    issued: Some(self.issuing.clone()),
                     io,
                     pages: Arc::new(AdminPages { runtime: self.runtime.clone(), resets: Resets::default() }),
                     changes: self.changes.clone(),
@@ -140,6 +148,7 @@ impl DataPlane for EngineAdapter {
         }
         let tables = engine.as_ref().map(Engine::stick_tables);
         drop(engine);
+        self.issuing.want(wanted)?;
         if let Some((tables, now)) = tables {
             let of_group = |name: &str| peer_sockets(&control, &control_sockets, name);
             self.peers
@@ -160,6 +169,8 @@ impl DataPlane for EngineAdapter {
     fn drain(&self, deadline: Option<Duration>) {
         self.console.close();
         self.peers.close();
+        // Another process may order from now on.
+        self.issuing.end();
         let end = deadline.map(|time| Instant::now() + time);
         loop {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
@@ -175,6 +186,7 @@ impl DataPlane for EngineAdapter {
 
     fn stop(&self) {
         self.console.close();
+        self.issuing.end();
         // Without the engine's lock: an apply may hold it.
         if let Some(stop) = &*self.stopper.lock().unwrap_or_else(PoisonError::into_inner) {
             stop();

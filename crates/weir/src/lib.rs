@@ -34,6 +34,7 @@ mod console;
 mod counted;
 mod door;
 pub mod fuzzing;
+mod issuing;
 mod keeper;
 mod launch;
 mod life;

@@ -1,5 +1,6 @@
 //! What answers a request.
 
+pub(crate) mod authority;
 pub(crate) mod cached;
 mod carried;
 pub(crate) mod fastcgi;

@@ -14,6 +14,7 @@ use weir_wire::Conn;
 
 use crate::exchange::{Client, Exchange, Session, TlsFacts, ToldAddresses, Traffic, Verified};
 use crate::worker::named_tls::Named;
+use crate::worker::tls::PROOF;
 use crate::worker::{Installed, Worker};
 
 /// Settles what comes first. `None`: the connection is done with. `ahead` holds what was read beyond it.
@@ -39,6 +40,9 @@ pub(crate) async fn settle(
     }
     let Some(tls) = &listener.tls else { return Some(Conn::Plain(stream)) };
     let select = async |hello: &ClientHello| {
+        if installed.plan.acme.is_used() && hello.alpn.len() == 1 && hello.alpn[0] == PROOF {
+            return Box::pin(proof(worker, client, hello)).await;
+        }
         // A pattern that gives up says nothing about whose certificate this client is to have: it gets none.
         let name = hello.server_name.as_deref().unwrap_or_default();
         let found = tls.by_name.lookup(name.as_bytes()).ok()?;
@@ -62,6 +66,11 @@ pub(crate) async fn settle(
             {
                 // HTTP would say so; here the connection is all there is to refuse.
                 worker.counters.handshake_failed(client.listener);
+                return None;
+            }
+            if installed.plan.acme.is_used() && stream.alpn_is(PROOF) {
+                // The authority has seen what it came for: nothing more is said (RFC 8737, 3).
+                worker.counters.handshake(client.listener, false);
                 return None;
             }
             client.end_handshakes();
@@ -108,6 +117,20 @@ fn in_zone(
     };
     if let Some(zone) = zone {
         worker.counters.handshake_in_zone(zone, resumed);
+    }
+}
+
+/// TLS with an authority that looks at a name. Files may have to be read for that: not here.
+#[cold]
+async fn proof(worker: &Rc<Worker>, client: &Client, hello: &ClientHello) -> Option<ServerTls> {
+    let (issued, host) = (worker.shared.issued.clone()?, hello.server_name.clone()?);
+    let made = move || issued.proof(&host).map(|pair| crate::worker::tls::proof(&pair));
+    match worker.shared.errands.run(made).await?? {
+        Ok(tls) => Some(tls),
+        Err(why) => {
+            worker.shared.logs.connection(weir_telemetry::Level::Error, client.serial, &why);
+            None
+        }
     }
 }
 

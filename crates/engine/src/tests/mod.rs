@@ -58,6 +58,7 @@ fn on_a_worker(plan: Plan, test: impl AsyncFn(Rc<Worker>)) {
     let plan = Arc::new(plan);
     for io in [IoChoice::Auto, IoChoice::Epoll] {
         let options = EngineOptions {
+            issued: None,
             registry: weir_telemetry::Registry::new(),
             io,
             pages: Arc::new(NoPages),

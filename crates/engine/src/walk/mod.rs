@@ -17,7 +17,7 @@ use weir_http::HeaderId;
 use weir_plan::{Action, ErrorTarget, Respond, RespondBody};
 
 use crate::action::cached::gateway::Gateway;
-use crate::action::{self, Later};
+use crate::action::{self, Later, authority};
 use crate::admission::access;
 use crate::answer::{respond, stub};
 use crate::eval::program::{self, Verdict};
@@ -176,6 +176,7 @@ fn must_wait_first(exchange: &Exchange, installed: &Installed) -> bool {
         || installed.plan.route(site.fallback).settings.real_ip.is_some()
         || exchange.handshake_refusal.is_some()
         || exchange.request.path == b"*"
+        || authority::may_ask(exchange, installed)
 }
 
 /// What a site does before a route is searched. `Some`: none is to be.
@@ -191,6 +192,9 @@ async fn before_search<D: Downstream>(
     }
     if let Some(status) = exchange.handshake_refusal {
         return Some(handshake_refused(exchange, down, installed, status).await);
+    }
+    if authority::may_ask(exchange, installed) && Box::pin(authority::answer(exchange, down)).await {
+        return Some(Next::Done);
     }
     if exchange.request.path == b"*" && site.conduct.answer_asterisk {
         // `OPTIONS *` asks about the server, and no location is called so.

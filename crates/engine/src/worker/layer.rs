@@ -129,12 +129,34 @@ fn replace_certificate(
     }
     certificate.map_or(Ok(()), |pair| check_pair(name, pair))?;
     let given = |other: &str| match other == name {
-        true => certificate.cloned(),
-        false => shared.changes.certificate(other),
+        // Taken back: what an authority issued counts again.
+        true => certificate.cloned().or_else(|| shared.issued.as_ref()?.pair(name)),
+        false => shared.pair_in_place_of(other),
     };
     let given = Given { pair: &given, pem: &|name| shared.changes.trust(name) };
     let made = prepared.tls.now().again(shared, &prepared.plan, name, given)?;
     shared.changes.note(Change::Certificate { name: name.to_owned(), certificate: certificate.cloned() })?;
+    prepared.tls.put(made);
+    crew.tell_certificates();
+    Ok(())
+}
+
+/// Has workers show a certificate that an authority issued, in place of the one before.
+///
+/// # Errors
+/// It cannot be used, or nothing uses one of this name.
+pub(crate) fn show_issued(
+    shared: &Shared,
+    crew: &Crew,
+    prepared: &Prepared,
+    name: &str,
+) -> Result<(), String> {
+    if !certificates(&prepared.plan).contains_key(name) {
+        return Err("nothing uses it".into());
+    }
+    let given =
+        Given { pair: &|name| shared.pair_in_place_of(name), pem: &|name| shared.changes.trust(name) };
+    let made = prepared.tls.now().again(shared, &prepared.plan, name, given)?;
     prepared.tls.put(made);
     crew.tell_certificates();
     Ok(())
@@ -154,7 +176,7 @@ fn replace_trust(
         true => pem.map(str::to_owned),
         false => shared.changes.trust(other),
     };
-    let given = Given { pair: &|name| shared.changes.certificate(name), pem: &given };
+    let given = Given { pair: &|name| shared.pair_in_place_of(name), pem: &given };
     let made = prepared.tls.now().again(shared, &prepared.plan, name, given)?;
     shared.changes.note(Change::Trust { name: name.to_owned(), pem: pem.map(str::to_owned) })?;
     prepared.tls.put(made);
@@ -179,7 +201,7 @@ pub(crate) fn trust(plan: &Plan) -> Vec<(String, bool, Arc<[u8]>)> {
 pub(crate) fn chain_of(shared: &Shared, plan: &Plan, name: &str) -> Option<Vec<u8>> {
     let all = certificates(plan);
     let own = all.get(name)?;
-    let given = shared.changes.certificate(name).map(|pair| pair.chain.into_bytes());
+    let given = shared.pair_in_place_of(name).map(|pair| pair.chain.into_bytes());
     Some(given.unwrap_or_else(|| own.chain.bytes.to_vec()))
 }
 

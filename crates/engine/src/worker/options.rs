@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use weir_control::Changes;
-use weir_control::snapshot::Snapshot;
+use weir_control::changes::KeyPair;
+use weir_control::snapshot::{IssuedFigures, Snapshot};
 use weir_expr::settings::Exposition;
 use weir_plan::StatsPage;
 use weir_rt::IoChoice;
@@ -77,6 +78,21 @@ pub struct Page {
     pub body: Vec<u8>,
 }
 
+/// Certificates that authorities issue while running, and what answers these when they ask whether a name is ours.
+pub trait Issued: Send + Sync {
+    /// What there is under the name that a plan has for a certificate: a placeholder, if need be. `None`: it is no such name.
+    fn pair(&self, name: &str) -> Option<KeyPair>;
+
+    /// The answer to a request for a token on a host (RFC 8555, 8.3). It may read files: never call it on a worker.
+    fn answer(&self, host: &str, token: &str) -> Option<String>;
+
+    /// What is shown to whoever looks at a name by `acme-tls/1` (RFC 8737). It may read files: never call it on a worker.
+    fn proof(&self, host: &str) -> Option<KeyPair>;
+
+    /// How it stands with each certificate.
+    fn figures(&self) -> Vec<IssuedFigures>;
+}
+
 /// What an engine is started with.
 pub struct EngineOptions {
     /// Driver of the workers' sockets.
@@ -87,6 +103,8 @@ pub struct EngineOptions {
     pub changes: Arc<Changes>,
     /// Where it counts. It outlives the engine if its giver keeps it, and may begin with what an earlier process counted.
     pub registry: Registry,
+    /// Certificates that authorities issue, if any do.
+    pub issued: Option<Arc<dyn Issued>>,
     /// Log files that were opened with other rights; the rest is opened by path.
     pub logs: LogFiles,
 }

@@ -74,7 +74,7 @@ impl Prepared {
     /// One line that says what cannot be used, and where it was read.
     pub(crate) fn new(shared: &Arc<Shared>, plan: Arc<Plan>) -> Result<Self, String> {
         let given =
-            Given { pair: &|name| shared.changes.certificate(name), pem: &|name| shared.changes.trust(name) };
+            Given { pair: &|name| shared.pair_in_place_of(name), pem: &|name| shared.changes.trust(name) };
         let tls = MadeTls::new(shared, &plan, given)?;
         let logs = shared.logs.targets_for(&plan)?;
         shared.kept.begin(&plan);

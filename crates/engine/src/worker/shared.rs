@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use weir_control::changes::KeyPair;
 use weir_control::snapshot::HealthReport;
 use weir_control::{Changes, EndpointKey, ListenerId, PoolId, SiteId};
 use weir_plan::{Listener, Plan, Service};
@@ -20,7 +21,7 @@ use weir_rt::{Instant, IoChoice, RuntimeConfig, Sender};
 use weir_telemetry::Registry;
 
 use crate::worker::endpoints::LivePool;
-use crate::worker::options::{EngineOptions, Pages};
+use crate::worker::options::{EngineOptions, Issued, Pages};
 
 /// What all workers share.
 pub(crate) struct Shared {
@@ -65,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) panic_next_check: AtomicBool,
     /// What was changed since the configuration was read.
     pub(crate) changes: Arc<Changes>,
+    /// Certificates that authorities issue.
+    pub(crate) issued: Option<Arc<dyn Issued>>,
     /// Whether memory is short.
     pub(crate) memory: crate::worker::memory::Pressure,
     /// The stores of the cache.
@@ -164,6 +167,7 @@ impl Shared {
             shows_requests: AtomicBool::new(false),
             panic_next_check: AtomicBool::new(false),
             changes: options.changes,
+            issued: options.issued,
             memory: crate::worker::memory::Pressure::default(),
             caches: crate::worker::caches::Caches::default(),
             kept: crate::worker::kept::Kept::default(),
@@ -184,6 +188,12 @@ impl Shared {
             plans: Mutex::default(),
             state: Mutex::default(),
         })
+    }
+
+    /// What is shown in place of a plan's certificate: what was given while running, or issued.
+    pub(crate) fn pair_in_place_of(&self, name: &str) -> Option<KeyPair> {
+        let issued = || self.issued.as_ref().and_then(|issued| issued.pair(name));
+        self.changes.certificate(name).or_else(issued)
     }
 
     /// Settings of a worker's runtime.

@@ -51,7 +51,8 @@ pub(crate) fn take(shared: &Shared, prepared: &Prepared, detail: Detail) -> Snap
     }
     let routes = routes(shared, now, detail);
     let zones = zone_figures::take(shared, prepared, now);
-    Snapshot { pools, listeners: listeners(shared, plan, now), sites, process, routes, zones }
+    let issued = shared.issued.as_ref().map(|issued| issued.figures()).unwrap_or_default();
+    Snapshot { pools, listeners: listeners(shared, plan, now), sites, process, routes, zones, issued }
 }
 
 /// Numbers and orders proxies as the configuration lists them, and adds the pools that have no endpoint and so are none.

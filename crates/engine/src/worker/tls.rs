@@ -105,6 +105,27 @@ pub(crate) fn server(
     })
 }
 
+/// TLS with an authority that looks at a name (RFC 8737, 3).
+pub(crate) fn proof(pair: &KeyPair) -> Result<ServerTls, String> {
+    let certificate = CertKey {
+        chain_pem: pair.chain.as_bytes().to_vec(),
+        key_pem: pair.key.as_bytes().to_vec(),
+        passwords: Vec::new(),
+        staple: None,
+        names: Vec::new(),
+        default: true,
+    };
+    let config = ServerTlsConfig {
+        certificates: vec![certificate],
+        alpn: vec![PROOF.to_vec()],
+        ..ServerTlsConfig::default()
+    };
+    ServerTls::new(config).map_err(|error| error.to_string())
+}
+
+/// The protocol that such a client asks for, and no other.
+pub(crate) const PROOF: &[u8] = b"acme-tls/1";
+
 /// What of an identity needs no certificate of its own.
 fn settings(identity: &TlsIdentity, answered: bool) -> ServerTlsConfig {
     let (min_version, max_version) = bounds(&identity.versions);
@@ -172,6 +193,9 @@ fn of_settings(error: &TlsConfigError) -> TlsFault {
 }
 
 fn pair_fault(certificate: &Certificate) -> Option<TlsFault> {
+    if certificate.is_issued() {
+        return None;
+    }
     let error = pair(certificate).check().err()?;
     let (part, source) = match error.is_of_key() {
         true => (TlsPart::Key, certificate.key.source.clone()),

@@ -296,6 +296,7 @@ impl Binder<'_> {
         TlsIdentity {
             staple: None,
             early_data: own.has("allow-0rtt"),
+            issued: Vec::new(),
             versions: tls::versions(&[defaults, own], span, self.findings),
             suites: ciphers.map_or_else(Vec::new, |word| tls::suites(&word, self.findings)),
             suites13: suites13.map_or_else(Vec::new, |word| tls::suites13(&word, self.findings)),

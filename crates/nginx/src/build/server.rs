@@ -15,7 +15,7 @@ use super::{location, program};
 use crate::table::{Contexts, Taker};
 use crate::take::parts::{ListenSpec, PlaceKind};
 use crate::take::scope::TlsScope;
-use crate::take::{Lowering, Place, Scope, ServerParts};
+use crate::take::{Lowering, Place, Scope, ServerParts, acme};
 use crate::tree::Directive;
 
 /// A server whose site is in the model.
@@ -42,6 +42,7 @@ pub(crate) fn build(lo: &mut Lowering<'_>, http: &Scope, d: &Directive) -> Lower
             f(lo, &mut parts, word.directive);
         }
     }
+    acme::of_server(lo, &mut scope, &parts);
     if parts.listens.is_empty() && !parts.skipped_listen {
         parts.listens.push(ListenSpec::plain(implicit_address(lo), d.name.span));
     }

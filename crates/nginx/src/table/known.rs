@@ -74,9 +74,6 @@ const FAMILIES: &[Family] = &[
     deciding("google_perftools", M, "profiles by this module are not built", "google_perftools_profiles"),
     deciding("otel", H, "tracing is not built", "otel_exporter").blocks(),
     helping("otel", HSL, "tracing is not built", "otel_service_name otel_trace otel_trace_context otel_span_name otel_span_attr otel_resource_attr"),
-    deciding("acme", H, "ACME is not built; renew by certbot and reload", "acme_issuer").blocks(),
-    deciding("acme", HS, "ACME is not built; renew by certbot and reload", "acme_certificate"),
-    helping("acme", H, "ACME is not built", "acme_shared_zone"),
     // njs.
     deciding("njs", HSL, "njs is not built", "js_content js_body_filter js_header_filter js_access js_periodic"),
     deciding("njs", HSL.and(TS), "njs is not built", "js_set js_import js_var js_preload_object"),

@@ -6,6 +6,7 @@
 //! Why: reference, suggestions, checks and the compatibility table cannot drift apart if they are one table.
 
 mod access;
+mod acme;
 mod applications;
 mod codings;
 mod core;
@@ -103,6 +104,7 @@ fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
         ("grpc", gateway_tls::GRPC),
         ("upstream", upstream::ENTRIES),
         ("ssl", tls::ENTRIES),
+        ("acme", acme::ENTRIES),
         ("stream", stream::ENTRIES),
     ];
     let written = written.into_iter().flat_map(|(module, entries)| entries.iter().map(move |e| (module, e)));

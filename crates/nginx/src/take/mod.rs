@@ -7,6 +7,8 @@
 //! Driven by: `build`, through the entries of the table.
 
 pub(crate) mod access;
+pub(crate) mod acme;
+pub(crate) mod acme_parts;
 pub(crate) mod args;
 pub(crate) mod balance;
 pub(crate) mod browsers;

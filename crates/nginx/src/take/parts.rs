@@ -16,6 +16,7 @@ use weir_model::{
     SocketOptions, Template, TryFiles, UpstreamTls, Who,
 };
 
+use super::acme_parts::Wanted;
 use super::scope::{Level, List, TlsScope, UpstreamTlsScope, VERIFY_DEPTH};
 use super::state::Lowering;
 use crate::lexer::Word;
@@ -169,6 +170,8 @@ pub(crate) struct ServerParts {
     pub first_name: Option<String>,
     /// `status_zone`.
     pub zone: Option<String>,
+    /// `acme_certificate`.
+    pub acme: Option<Wanted>,
 }
 
 /// One address of one server.

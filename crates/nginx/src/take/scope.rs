@@ -16,11 +16,13 @@ use weir_model::settings::{
     ContentCoding, GzipProxied, LogLevel, Mirrors, OldBrowsers, Quic, TlsVersion, UpstreamSettings,
 };
 use weir_model::{
-    Access, AccessLog, AccessRule, BodyFilters, CacheZoneUse, CookieRewrite, Dav, ErrorLog, Expires,
-    FastCgiParam, HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat, MimeTypes, Pem,
-    RealIp, RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template, UpstreamTls, Who,
+    Access, AccessLog, AccessRule, AcmeCertificate, BodyFilters, CacheZoneUse, CookieRewrite, Dav, ErrorLog,
+    Expires, FastCgiParam, HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat,
+    MimeTypes, Pem, RealIp, RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template,
+    UpstreamTls, Who,
 };
 
+use super::acme_parts::Auto;
 use super::fact_parts::FactParts;
 use super::filter_parts::FilterParts;
 pub(crate) use super::inherit::{Level, List};
@@ -341,6 +343,12 @@ pub(crate) struct TlsScope {
     pub session_cache: usize,
     pub session_timeout: u64,
     pub record_size: Option<u64>,
+    /// `auto_certificate`.
+    pub auto: Option<Arc<Auto>>,
+    /// What it comes to for the server.
+    pub auto_issued: Option<AcmeCertificate>,
+    /// What `$acme_certificate` is in the server.
+    pub acme: Option<AcmeCertificate>,
 }
 
 impl Default for TlsScope {
@@ -372,6 +380,9 @@ impl Default for TlsScope {
             session_cache: 0,
             session_timeout: 300,
             record_size: None,
+            auto: None,
+            auto_issued: None,
+            acme: None,
         }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use weir_diag::{Diagnostic, Span};
 use weir_expr::ciphers::{Protocol, group, protocol, select};
 use weir_model::settings::{ClientVerify, TlsVersion};
-use weir_model::{Certificate, NamedCertificate, Pem, TlsIdentity};
+use weir_model::{AcmeCertificate, Certificate, NamedCertificate, Pem, TlsIdentity};
 
 use super::args::on;
 use super::scope::{Level, TlsScope};
-use super::{Lowering, Scope, conf_command};
+use super::{Lowering, Scope, acme, conf_command};
 use crate::lexer::Word;
 use crate::tree::Directive;
 use crate::value;
@@ -238,9 +238,12 @@ pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>, alpn: Vec<Str
     {
         no_key(lo, &word.text, word.span);
     }
+    let (asked, pairs): (Vec<_>, Vec<_>) =
+        tls.pairs().partition(|(chain, key)| acme::is_issued(chain) || acme::is_issued(key));
+    let issued = issued(lo, tls, &asked);
     let (named, fixed): (Vec<_>, Vec<_>) =
-        tls.pairs().partition(|(chain, key)| is_named(chain) || is_named(key));
-    if named.is_empty() && fixed.is_empty() && !tls.reject {
+        pairs.into_iter().partition(|(chain, key)| is_named(chain) || is_named(key));
+    if named.is_empty() && fixed.is_empty() && issued.is_empty() && !tls.reject {
         return None;
     }
     let passwords = &tls.passwords;
@@ -251,6 +254,7 @@ pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>, alpn: Vec<Str
     Some(TlsIdentity {
         certificates,
         named,
+        issued,
         select_by_certificate_names: false,
         versions: tls.versions.clone().unwrap_or_else(|| vec![TlsVersion::V1_2, TlsVersion::V1_3]),
         suites: tls.suites.clone(),
@@ -267,6 +271,31 @@ pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>, alpn: Vec<Str
         early_data: tls.early_data,
         staple: tls.staple.clone().filter(|_| tls.stapling),
     })
+}
+
+/// Certificates that an issuer makes for a server.
+fn issued(lo: &mut Lowering<'_>, tls: &TlsScope, asked: &[(&Word, &Word)]) -> Vec<AcmeCertificate> {
+    let [chain, key] = acme::VARIABLES;
+    for (one, other) in asked.iter().filter(|(one, other)| (&*one.text, &*other.text) != (chain, key)) {
+        let text = format!("`{chain}` and `{key}` belong together");
+        let found = Diagnostic::error("nginx::bad-value", text).at(one.span).also(other.span, "its key");
+        report_once(lo, found);
+    }
+    if let (Some((word, _)), None) = (asked.first(), &tls.acme) {
+        let text =
+            format!("`{chain}` is the certificate of `acme_certificate`, which this server does not have");
+        let found = Diagnostic::error("nginx::no-issuer", text).at(word.span);
+        report_once(lo, found.help("add `acme_certificate ISSUER;` to the server"));
+    }
+    let written = tls.acme.iter().filter(|_| !asked.is_empty());
+    written.chain(&tls.auto_issued).cloned().collect()
+}
+
+/// A server is looked at once for each of its addresses.
+fn report_once(lo: &mut Lowering<'_>, found: Diagnostic) {
+    if lo.diagnostics.iter().all(|d| d.title != found.title || d.primary != found.primary) {
+        lo.report(found);
+    }
 }
 
 /// Whether variables name a file, or it is no file.

@@ -99,6 +99,7 @@ impl Running {
             Io::Epoll => IoChoice::Epoll,
         };
         let options = EngineOptions {
+            issued: None,
             io,
             pages: Arc::new(Echo),
             changes: Arc::default(),
