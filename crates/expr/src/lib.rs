@@ -26,12 +26,12 @@ mod var;
 
 pub use convert::{Arithmetic, Chunks, Coding, Convert, Digits, number};
 pub use dav::{Dav, DavMethods, FileAccess};
-pub use routine::{Digest, HelloPart, Routine, TimeUnit};
+pub use routine::{Digest, HelloPart, PacketPart, Routine, TimeUnit, When};
 pub use source::Source;
 pub use stick::{
     StickAsk, StickData, StickKey, StickOp, StickSpan, StickTableConfig, StickWhat, StickWhom, Stored,
 };
-pub use target::{AddressPart, End, Follows, Normalizer, OwnTimeout};
+pub use target::{AddressPart, End, Follows, Normalizer, OwnTimeout, Socks};
 pub use template::{Filter, Piece, Template};
 pub use var::{
     AuthPart, CertPart, ClientVar, Count, Counted, CourseVar, DnPart, EndpointFigure, EndpointTls, Family,

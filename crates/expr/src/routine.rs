@@ -98,8 +98,92 @@ pub enum Routine {
     Whole,
     /// `1` if the value begins a request of HTTP/1.
     IsHttp,
+    /// The labels of a domain name in reverse order.
+    ReverseDomain,
+    /// The number behind a token of a message of distcc: the token, which of them.
+    DistccParam,
+    /// The bytes that such a number announces, likewise.
+    DistccBody,
+    /// The value where something holds of the exchange, else none: see [`When`].
+    When(When),
+    /// A part of a packet of Ethernet, IP or TCP: see [`PacketPart`].
+    Packet(PacketPart),
     /// A part of a hello of TLS: see [`HelloPart`].
     Hello(HelloPart),
+}
+
+/// What may hold of an exchange, as HAProxy's `when` asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// Something failed.
+    Error,
+    /// Nothing failed.
+    Normal,
+    /// It was sent to an endpoint.
+    Forwarded,
+    /// Weir answered by itself.
+    Own,
+    /// Either of these.
+    Processed,
+    /// The process is leaving.
+    Stopping,
+}
+
+/// Parts of packets, as HAProxy's converters give them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketPart {
+    /// What follows the header of Ethernet, VLAN tags included.
+    EthData,
+    /// The address that a frame is for.
+    EthDestination,
+    /// The header of a frame.
+    EthHeader,
+    /// The type of what a frame carries.
+    EthProtocol,
+    /// The address that a frame is from.
+    EthSource,
+    /// The number of the VLAN.
+    EthVlan,
+    /// What follows the header of IP, extensions included.
+    IpData,
+    /// Whether a packet may be cut.
+    IpDontFragment,
+    /// The address that a packet is for.
+    IpDestination,
+    /// The header of IP.
+    IpHeader,
+    /// The protocol of what a packet carries.
+    IpProtocol,
+    /// The address that a packet is from.
+    IpSource,
+    /// Its class.
+    IpTos,
+    /// Its hops.
+    IpTtl,
+    /// The version of IP.
+    IpVersion,
+    /// The port that a segment is for.
+    TcpDestination,
+    /// Its flags.
+    TcpFlags,
+    /// The numbers of its options.
+    TcpOptionsList,
+    /// Its maximum segment size.
+    TcpMss,
+    /// Whether acknowledgements may be selective.
+    TcpSack,
+    /// Whether it has a time stamp.
+    TcpTimestamp,
+    /// The number by which its window is shifted.
+    TcpScale,
+    /// Its sequence number.
+    TcpSequence,
+    /// The port that a segment is from.
+    TcpSource,
+    /// Its window.
+    TcpWindow,
 }
 
 /// Parts of a hello of TLS, as HAProxy's fetches give them.

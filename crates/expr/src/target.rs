@@ -47,6 +47,15 @@ pub enum OwnTimeout {
     Client,
 }
 
+/// A proxy of SOCKS 4 in front of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Socks {
+    /// Where it is.
+    pub address: std::net::SocketAddr,
+    /// Checks go through it, too.
+    pub checks: bool,
+}
+
 /// What of an endpoint's address is where the client wants to go (HAProxy servers at `*`, or without a port).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Follows {

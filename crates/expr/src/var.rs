@@ -125,8 +125,6 @@ variables! {
         ContentType => "content_type";
         /// A time that holds for this exchange, in milliseconds (HAProxy `cur_server_timeout` and its kin).
         CurrentTimeout(of: OwnTimeout) => "current_timeout.{of:?}";
-        /// The address that a rule found for a name last (HAProxy `do-resolve`).
-        Resolved => "resolved";
         /// The request body where it is held in memory, else empty (`$request_body`).
         RequestBody => "request_body";
         /// The file that holds the request body, else empty (`$request_body_file`).
@@ -228,6 +226,8 @@ variables! {
         SocketLocalAddr => "socket.local_addr";
         /// Its port (HAProxy `fc_dst_port`).
         SocketLocalPort => "socket.local_port";
+        /// Name of the listener that accepted the connection (HAProxy `so_name`).
+        ListenerName => "listener";
         /// Serial number of the connection (`$connection`).
         ConnectionSerial => "connection";
         /// Number of this request on its connection, from 1 (`$connection_requests`).
@@ -386,6 +386,8 @@ variables! {
         EndpointStatus => "endpoint_status";
         /// `1` if the connection to it carried a request before, else `0` (HAProxy `bc_reused`).
         EndpointReused => "endpoint_reused";
+        /// The version of HTTP that its answer came by (HAProxy `res.ver`, `bc_http_major`).
+        EndpointProtocol => "endpoint_protocol";
         /// Address of our own end of the connection to it (HAProxy `bc_src`, `%bi`).
         EndpointLocalAddr => "endpoint_local.addr";
         /// The port of our own end (HAProxy `bc_src_port`, `%bp`).
@@ -431,6 +433,8 @@ variables! {
         Moment(of: Moment) => "moment.{of:?}";
         /// `1` if it was sent to another endpoint than the first, else `0` (HAProxy `txn.redispatched`).
         Redispatched => "redispatched";
+        /// The address that a rule found for a name last (HAProxy `do-resolve`).
+        Resolved => "resolved";
         /// The class or place in queues that rules gave it (HAProxy `prio_class`, `prio_offset`).
         Priority(of: PriorityOf) => "priority.{of:?}";
         /// `1` if an address is one of this machine's, else `0` (HAProxy `src_is_local` and its kin).
@@ -787,6 +791,8 @@ pub enum Count {
     AverageQueue,
     /// Exchanges that its endpoints may carry beside those they do; -1: any number (HAProxy `be_conn_free`).
     FreeSlots,
+    /// Those, and requests that may wait beside those that do; -1: any number (HAProxy `connslots`).
+    FreePlaces,
     /// Exchanges that began with the pool in the last second (HAProxy `be_sess_rate`).
     SessionRate,
     /// Further attempts of this exchange, without a mark (HAProxy `txn.conn_retries`).

@@ -45,6 +45,8 @@ pub(crate) struct Draft {
     /// Sections of name servers by name.
     pub(crate) resolvers: BTreeMap<String, Resolvers>,
     pub(crate) peers: Vec<Peers>,
+    /// `fcgi-app` sections, in order.
+    pub(crate) applications: Vec<Application>,
     /// Certificates of all `crt-store` sections, in order.
     pub(crate) stored: Vec<StoredCertificate>,
     /// Sections of error pages by name.
@@ -277,6 +279,8 @@ pub(crate) struct Settings {
     pub(crate) unique_id_header: Option<Word>,
     /// The field that tells servers their name.
     pub(crate) name_header: Option<String>,
+    /// `use-fcgi-app`.
+    pub(crate) application: Option<Word>,
     pub(crate) unique_id_format: Option<Word>,
     pub(crate) disabled: bool,
     /// Options that are only on or off, by name.
@@ -349,8 +353,8 @@ pub(crate) struct Proxy {
     /// A filter that only names what is built otherwise was seen.
     pub(crate) dispatch: Option<Word>,
     pub(crate) stick_table: Option<StickTableConfig>,
-    /// The `peers` section that it is shared in, and its form among peers.
-    pub(crate) stick_peers: Option<(Word, PeerForm)>,
+    /// How it is shared.
+    pub(crate) stick_peers: Option<SharedTable>,
     /// `stick …` rules, in order.
     pub(crate) stick_rules: Vec<Line>,
     /// `use-server` rules, in order.
@@ -432,6 +436,17 @@ pub(crate) struct Rule {
     pub(crate) from: usize,
 }
 
+/// What a table's own line says of sharing it.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedTable {
+    /// The `peers` section.
+    pub(crate) section: Word,
+    pub(crate) form: PeerForm,
+    pub(crate) receive_only: bool,
+    /// The table that is written, too.
+    pub(crate) also_in: Option<Word>,
+}
+
 /// `peers`.
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
@@ -443,6 +458,24 @@ pub(crate) struct Peers {
     /// Tables of its own: name, definition, and their form among peers.
     pub(crate) tables: Vec<(Word, StickTableConfig, PeerForm)>,
     pub(crate) disabled: bool,
+}
+
+/// `fcgi-app`.
+#[derive(Clone, Debug)]
+pub(crate) struct Application {
+    /// Its name and its ACLs: what formats and conditions of the section are read in.
+    pub(crate) scope: Proxy,
+    pub(crate) docroot: Option<Word>,
+    pub(crate) index: Option<Word>,
+    pub(crate) path_info: Option<Word>,
+    /// `set-param` lines.
+    pub(crate) params: Vec<Line>,
+    /// `pass-header` lines.
+    pub(crate) passes: Vec<Line>,
+    /// `option keep-conn`.
+    pub(crate) keeps: bool,
+    /// Targets of `log-stderr`, but for `global`.
+    pub(crate) logs: Vec<LogTarget>,
 }
 
 /// `load` in a `crt-store`.

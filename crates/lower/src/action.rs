@@ -105,6 +105,7 @@ impl<'m> Cx<'m> {
             index: fastcgi.index.as_deref().map(Box::from),
             split_path_info: fastcgi.split_path_info.as_ref().map(|pattern| self.pattern(pattern)),
             pass_request_headers: fastcgi.pass_request_headers,
+            usual_names: fastcgi.usual_names,
             pass_request_body: fastcgi.pass_request_body,
             keep_connection: fastcgi.keep_connection,
             retry: self.retry_policy(&fastcgi.settings.retry),

@@ -252,6 +252,7 @@ impl<'m> Cx<'m> {
             name: endpoint.name.as_str().into(),
             address,
             follows: endpoint.follows,
+            socks: endpoint.socks,
             host,
             resolve,
             max_queue: endpoint.max_queue,

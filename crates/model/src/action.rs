@@ -253,6 +253,9 @@ pub struct FastCgi {
     pub split_path_info: Option<Pattern>,
     /// The client's fields are passed as `HTTP_*`.
     pub pass_request_headers: bool,
+    /// Only those whose names are letters, digits and dashes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub usual_names: bool,
     /// The body is passed.
     pub pass_request_body: bool,
     /// Connections are kept (`fastcgi_keep_conn`).

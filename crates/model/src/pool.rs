@@ -176,6 +176,9 @@ pub struct Endpoint {
     /// What of its address is the client's to say, in place of the one above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub follows: Option<weir_expr::Follows>,
+    /// Connections to it go through a proxy of SOCKS 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socks: Option<weir_expr::Socks>,
     /// Share, 1 by default; 0: no new exchanges (HAProxy).
     pub weight: u32,
     /// Exchanges at once; `None`: no limit.

@@ -85,6 +85,9 @@ pub struct Endpoint {
     /// What of its address is the client's to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub follows: Option<weir_expr::Follows>,
+    /// Connections to it go through a proxy of SOCKS 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socks: Option<weir_expr::Socks>,
     /// The name it came from, if it was a name.
     pub host: Option<HostPort>,
     /// Its name is looked up while running.
@@ -272,6 +275,7 @@ impl EndpointSet {
             resolve: named.map(Arc::new),
             max_queue: like.and_then(|like| like.max_queue),
             tls: like.and_then(|like| like.tls.clone()),
+            socks: like.and_then(|like| like.socks),
             send_proxy: like.and_then(|like| like.send_proxy),
             check: like.and_then(|like| like.check.clone()),
             more_checks: like.map(|like| like.more_checks.clone()).unwrap_or_default(),
@@ -449,6 +453,7 @@ mod tests {
             endpoints.push(Endpoint {
                 begins: None,
                 follows: None,
+                socks: None,
                 key,
                 name: (*name).into(),
                 address: resolve.is_none().then(|| Address::Tcp(([192, 0, 2, 1], 80).into())),

@@ -170,6 +170,42 @@ pub fn server(command: Command) -> Process {
     Process::spawn(command).unwrap_or_else(|e| panic!("{name} (`cargo xtask deps` installs programs): {e}"))
 }
 
+/// PHP's process manager, on a socket `php.sock` in `dir`.
+///
+/// # Panics
+/// When it is not installed, or does not listen.
+#[must_use]
+#[track_caller]
+pub fn php_fpm(dir: &std::path::Path) -> Process {
+    let found = std::fs::read_dir("/usr/sbin").expect("a folder of programs").flatten().map(|e| e.path());
+    let program = found
+        .filter(|p| p.to_string_lossy().contains("/php-fpm"))
+        .max()
+        .expect("php-fpm (`cargo xtask deps` installs it)");
+    let config = dir.join("fpm.conf");
+    let socket = dir.join("php.sock");
+    // As root it wants to be told that this is meant; otherwise it may not change users.
+    let text = format!(
+        "[global]\nerror_log = {0}/fpm.log\ndaemonize = no\n[www]\nlisten = {1}\nlisten.mode = 0666\npm = static\npm.max_children = 2\nping.path = /ping\n{2}",
+        dir.display(),
+        socket.display(),
+        if is_root() { "user = root\ngroup = root\n" } else { "" }
+    );
+    std::fs::write(&config, text).expect("a folder that can be written to");
+    let mut command = Command::new(program);
+    command.arg("-F").arg("-n").arg("-y").arg(&config);
+    if is_root() {
+        command.arg("-R");
+    }
+    let server = server(command);
+    crate::eventually("php-fpm to listen", || std::os::unix::net::UnixStream::connect(&socket).ok());
+    server
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+}
+
 /// Where a program of `crates/testkit/peers` is.
 ///
 /// # Panics

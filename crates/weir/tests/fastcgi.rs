@@ -4,44 +4,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
-use weir_testkit::{Client, Io, Process, Proxy, Request, both_drivers, eventually, programs};
+use weir_testkit::{Client, Io, Proxy, Request, both_drivers, programs};
 
 const SCRIPT: &str = "<?php header('X-Script: ' . $_SERVER['SCRIPT_NAME']); if (isset($_GET['status'])) http_response_code((int)$_GET['status']);
 echo $_SERVER['REQUEST_METHOD'], ' ', $_SERVER['QUERY_STRING'], ' ', $_SERVER['PATH_INFO'] ?? '', ' ', file_get_contents('php://input');
 if (isset($_GET['big'])) echo str_repeat('x', 300000);";
-
-/// PHP's process manager on a socket in `dir`.
-fn php(dir: &std::path::Path) -> Process {
-    let found = std::fs::read_dir("/usr/sbin").unwrap().flatten().map(|e| e.path());
-    let program = found
-        .filter(|p| p.to_string_lossy().contains("/php-fpm"))
-        .max()
-        .expect("php-fpm (`cargo xtask deps` installs it)");
-    let config = dir.join("fpm.conf");
-    let socket = dir.join("php.sock");
-    // As root it wants to be told that this is meant; otherwise it may not change users.
-    let text = format!(
-        "[global]\nerror_log = {0}/fpm.log\ndaemonize = no\n[www]\nlisten = {1}\nlisten.mode = 0666\npm = static\npm.max_children = 2\nping.path = /ping\n{2}",
-        dir.display(),
-        socket.display(),
-        if is_root() { "user = root\ngroup = root\n" } else { "" }
-    );
-    std::fs::write(&config, text).unwrap();
-    let mut command = Command::new(program);
-    command.arg("-F").arg("-n").arg("-y").arg(&config);
-    if is_root() {
-        command.arg("-R");
-    }
-    let server = programs::server(command);
-    eventually("php-fpm to listen", || std::os::unix::net::UnixStream::connect(&socket).ok());
-    server
-}
-
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
-}
 
 /// What an application saw: for each connection, whether each of its requests asked to keep it.
 type Seen = Arc<Mutex<Vec<Vec<bool>>>>;
@@ -113,7 +81,7 @@ const CONF: &str =
 both_drivers! {
     fn php_is_checked_by_its_ping(io: Io) {
         let dir = tempfile::tempdir().unwrap();
-        let _php = php(dir.path());
+        let _php = programs::php_fpm(dir.path());
         for (uri, up) in [("/ping", true), ("/none", false)] {
             let text = format!(
                 "worker_processes 1; error_log stderr info; events {{}} http {{ access_log off;
@@ -159,7 +127,7 @@ both_drivers! {
         let proxy = Proxy::nginx(CONF).io(io).file("html/a.php", SCRIPT).start();
         let mut client = Client::connect(&proxy);
         client.get("/a.php").expect_status(502);
-        let _php = php(proxy.dir());
+        let _php = programs::php_fpm(proxy.dir());
         client.get("/a.php?x=1").expect_status(200).expect_header("X-Script", "/a.php").expect_body("GET x=1  ");
         client.get("/a.php/info/x?y").expect_body("GET y /info/x ");
         client.get("/a.php?status=404").expect_status(404);

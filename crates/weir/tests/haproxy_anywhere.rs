@@ -93,6 +93,29 @@ both_drivers! {
         });
     }
 
+    fn names_are_looked_up_for_sessions(io: Io) {
+        let (a, names) = (origin("a"), NameServer::start());
+        names.tell("here.test", NameAnswer::Addresses(vec![Ipv4Addr::LOCALHOST], 60));
+        let (port, server) = (a.port(), names.address());
+        let text = format!(
+            "resolvers mine\n nameserver one {server}\n timeout resolve 1s\n timeout retry 300ms\n hold valid 10s\n\
+             frontend f\n mode tcp\n log-format \"TO %[var(sess.name)] %[var(sess.ip)] %[dst]\"\n bind 127.0.0.1:{{port}}\n tcp-request inspect-delay 5s\n tcp-request content reject unless {{ req.len ge 12 }}\n tcp-request content set-var(sess.name) req.payload(0,12),field(1,\\ )\n\
+             tcp-request content do-resolve(sess.ip,mine,ipv4) var(sess.name)\n tcp-request content reject unless {{ var(sess.ip) -m found }}\n\
+             tcp-request content set-dst var(sess.ip)\n tcp-request content set-dst-port int({port})\n default_backend b\nbackend b\n mode tcp\n server s 0.0.0.0:0\n"
+        );
+        each(io, &text, |proxy, who| {
+            let mut client = Client::connect(proxy);
+            client.send("here.test / HTTP/1.1\r\nHost: a\r\n\r\n");
+            assert_eq!(client.read().text(), "a", "{who}");
+            drop(client);
+            proxy.wait_for_log("TO here.test 127.0.0.1 127.0.0.1");
+            let mut client = Client::connect(proxy);
+            client.send("none.test / HTTP/1.1\r\nHost: a\r\n\r\n");
+            client.expect_closed();
+            proxy.wait_for_log("TO none.test - ");
+        });
+    }
+
     fn who_wants_to_go_nowhere_is_told(io: Io) {
         let text = "frontend f\n bind unix@{dir}/f.sock\n bind 127.0.0.1:{port}\n http-request set-dst-port int(0)\n default_backend b\nbackend b\n server s *\n";
         let proxy = Proxy::haproxy(&format!("{DEFAULTS}{text}")).io(io).start();

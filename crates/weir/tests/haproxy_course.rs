@@ -215,6 +215,34 @@ both_drivers! {
     }
 }
 
+both_drivers! {
+    fn responses_pause_whatever_their_server_speaks(io: Io) {
+        let origin = Origin::script(|c| c.keep_answering(200, &[], "ok"));
+        let rules = format!(
+            " default_backend b\nbackend b\n http-response pause 150 if {{ status 200 }}\n http-response set-header X-Seen yes\n http-response return status 203 if {{ res.hdr(x-none) -m found }}\n\
+             server s {origin}\n"
+        );
+        let proxy = Proxy::haproxy(&format!("{DEFAULTS}{rules}")).io(io).start();
+        let mut client = Client::connect(&proxy);
+        for _ in 0..3 {
+            let began = Instant::now();
+            client.get("/").expect_status(200).expect_header("X-Seen", "yes").expect_body("ok");
+            assert!(began.elapsed() >= Duration::from_millis(150));
+        }
+    }
+
+    fn rules_judge_responses_of_servers_that_speak_http_2(io: Io) {
+        let text = "frontend inner\n bind 127.0.0.1:{port_inner} proto h2\n http-request return status 201 content-type text/plain string inner\n\
+            frontend g\n bind 127.0.0.1:{port_outer}\n default_backend b\nbackend b\n http-response set-header X-Seen yes\n http-response deny deny_status 418 if { src 127.0.0.1 } { capture.req.uri /denied }\n\
+            server s 127.0.0.1:{port_inner} proto h2\n";
+        let proxy = Proxy::haproxy(&format!("{DEFAULTS}{text}")).io(io).start();
+        let mut client = Client::connect(proxy.port_of("port_outer"));
+        client.get("/").expect_status(201).expect_header("X-Seen", "yes").expect_body("inner");
+        client.get("/denied").expect_status(418);
+        client.get("/").expect_status(201).expect_body("inner");
+    }
+}
+
 #[test]
 fn what_these_rules_take_is_checked() {
     for (rule, wanted) in [

@@ -15,8 +15,9 @@ use weir_wire::SendError;
 
 use super::cached::keep;
 use super::carried::{self, Came, Carried, Relay, Relayed, Rest, Waits, of_client};
-use super::{lasting, rewrite, settle};
+use super::{lasting, rewrite, rules, settle};
 use crate::answer::respond;
+use crate::eval::cgi;
 use crate::exchange::fields::Fields;
 use crate::exchange::{BodySize, Downstream, Exchange, Next, errors, intake};
 use crate::upstream::fastcgi::{Answer, Application, Keeping};
@@ -41,7 +42,7 @@ pub(crate) async fn serve<D: Downstream>(
         return Next::Status(413);
     }
     // What a rewrite made of the path goes into the name of a script.
-    if !exchange.request.path_is_raw && weir_http::uri::is_unsafe(&exchange.request.path) {
+    if cgi::may_be_unsafe(exchange) && weir_http::uri::is_unsafe(&cgi::path(exchange)) {
         errors::unsafe_uri(exchange, &exchange.request.path);
         return Next::Status(404);
     }
@@ -112,6 +113,10 @@ async fn forward<D: Downstream>(
     }
     let status = answer.head.status();
     exchange.response.status = status;
+    crate::exchange::sticks::answered(exchange, status);
+    if let Some(attempt) = exchange.attempts.last_mut() {
+        attempt.protocol = Some("HTTP/1.1");
+    }
     exchange.response.upstream_fields.clear();
     for (id, name, value) in answer.head.headers(&answer.text).end_to_end() {
         exchange.response.upstream_fields.push_known(id, name, value);
@@ -121,6 +126,11 @@ async fn forward<D: Downstream>(
         return Next::Done;
     }
     rewrite::pass_fields(exchange, &fastcgi.hide_headers);
+    if let Some(instead) = rules::run(exchange, down, attempts.installed).await {
+        settle::forget_fields(exchange);
+        carried::drop_body(exchange, answer, counted, status);
+        return instead;
+    }
     sticky::set(exchange, attempts.installed, &picked);
     stick::learn(exchange, attempts.installed, &picked);
     if let Some(reason) = answer.head.reason(&answer.text)

@@ -18,7 +18,7 @@ use weir_wire::SendError;
 
 use super::cached::keep;
 use super::carried::{self, Came, Carried, Relay, Relayed, Rest, Waits, of_client};
-use super::{lasting, prepare, rewrite, settle};
+use super::{lasting, prepare, rewrite, rules, settle};
 use crate::answer::respond;
 use crate::exchange::{BodySize, Downstream, Exchange, Next, errors, intake};
 use crate::upstream::fastcgi::Keeping;
@@ -114,12 +114,21 @@ async fn forward<D: Downstream>(
     link.keeping = Some(Box::new(Keeping { pool: picked.pool, bounds, key, history }));
     let status = exchange.attempts.last().map_or(0, |attempt| attempt.status);
     exchange.response.status = status;
+    crate::exchange::sticks::answered(exchange, status);
+    if let Some(attempt) = exchange.attempts.last_mut() {
+        attempt.protocol = Some("HTTP/2.0");
+    }
     exchange.response.upstream_fields = std::mem::take(&mut link.fields);
     if exchange.caching.is_some() && keep::seen(exchange, &proxy.ignore_headers) {
         carried::drop_body(exchange, link, counted, status);
         return Next::Done;
     }
     rewrite::take_fields(exchange, proxy);
+    if let Some(instead) = rules::run(exchange, down, attempts.installed).await {
+        settle::forget_fields(exchange);
+        carried::drop_body(exchange, link, counted, status);
+        return instead;
+    }
     sticky::set(exchange, attempts.installed, &picked);
     stick::learn(exchange, attempts.installed, &picked);
     let redirected = rewrite::accelerated(exchange, attempts.installed, proxy);

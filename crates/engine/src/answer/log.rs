@@ -66,7 +66,7 @@ pub(crate) fn session_ended(session: &mut Session) {
         };
         zone.end(&ended);
     }
-    if session.received > 0 || service.log_empty_connections {
+    if !session.unlogged && (session.received > 0 || service.log_empty_connections) {
         write_all(session, &service.access_logs);
     }
     release(session, false);

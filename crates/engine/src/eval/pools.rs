@@ -36,6 +36,11 @@ impl Core {
                 .filter(|one| one.up)
                 .try_fold(0, |sum, one| Some(sum + one.free()?))
                 .unwrap_or(-1),
+            Count::FreePlaces => pool
+                .standings()
+                .filter(|one| one.up)
+                .try_fold(0, |sum, one| Some(sum + one.free()? + one.places()?))
+                .unwrap_or(-1),
             Count::SessionRate => {
                 let id = installed.plan.pools[at].id;
                 let endpoints = pool.keys().map(|key| BackKey::Endpoint(id, key));

@@ -15,8 +15,10 @@ use weir_plan::{BasicAuth, MatchFailed, Op, Resolver, Respond, RouteIx};
 
 use super::{condition, edit, keep_match, targets, text, users};
 use crate::exchange::fields::Fields;
-use crate::exchange::{Asking, Awaited, Downstream, Ending, Exchange, Phase, Traffic, Value, errors, intake};
-use crate::worker::watch::{Ends, Watch};
+use crate::exchange::{
+    Asking, Awaited, Downstream, Ending, Exchange, Phase, Session, Traffic, Value, errors, intake,
+};
+use crate::worker::watch::{Ends, Watch, Watched};
 use crate::worker::{dns, passwords};
 
 /// What a program came to.
@@ -64,9 +66,7 @@ pub(super) enum Flow {
 
 /// Runs a program. `exchange.path_changed` says afterwards whether a route must be searched again.
 pub(crate) fn run(exchange: &mut impl Traffic, program: &[Op]) -> Verdict {
-    if let Some(exchange) = exchange.exchange_mut() {
-        exchange.asking = None;
-    }
+    exchange.asking = None;
     verdict(run_list(exchange, program, 0))
 }
 
@@ -92,22 +92,45 @@ pub(crate) async fn run_waiting<D: Downstream>(
     program: &[Op],
 ) -> Verdict {
     match run(exchange, program) {
-        Verdict::Waits => Box::pin(go_on(exchange, down, program)).await,
+        Verdict::Waits => Box::pin(go_on_with(exchange, down, program)).await,
         verdict => verdict,
     }
 }
 
-async fn go_on<D: Downstream>(exchange: &mut Exchange, down: &mut D, program: &[Op]) -> Verdict {
-    while let Some(asking) = exchange.asking.take() {
+/// Goes on with a program that [`run`] has found to wait.
+pub(crate) async fn go_on_with<D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    program: &[Op],
+) -> Verdict {
+    go_on(exchange, OfRequest(down), program).await
+}
+
+/// The same of a session, whose client is watched meanwhile.
+pub(crate) async fn run_session(session: &mut Session, client: &Watched, program: &[Op]) -> Verdict {
+    match run(session, program) {
+        Verdict::Waits => Box::pin(go_on(session, OfSession(client), program)).await,
+        verdict => verdict,
+    }
+}
+
+/// Who waits for what programs ask for.
+trait Waits<T> {
+    /// Waits. `Err`: that ends the program.
+    async fn wait(&mut self, traffic: &mut T, awaited: Awaited) -> Result<(), Verdict>;
+}
+
+async fn go_on<T: Traffic>(traffic: &mut T, mut waits: impl Waits<T>, program: &[Op]) -> Verdict {
+    while let Some(asking) = traffic.asking.take() {
         let Asking { awaited, mut place } = *asking;
         let again = matches!(awaited, Awaited::Password(_));
-        if let Err(verdict) = wait(exchange, down, awaited).await {
+        if let Err(verdict) = waits.wait(traffic, awaited).await {
             return verdict;
         }
         if let Some(innermost) = place.first_mut().filter(|_| !again) {
             *innermost += 1;
         }
-        match verdict(resume(exchange, program, &place)) {
+        match verdict(resume(traffic, program, &place)) {
             Verdict::Waits => {}
             verdict => return verdict,
         }
@@ -115,59 +138,83 @@ async fn go_on<D: Downstream>(exchange: &mut Exchange, down: &mut D, program: &[
     Verdict::Overloaded
 }
 
-/// Waits. `Err`: that ends the program.
-async fn wait<D: Downstream>(exchange: &mut Exchange, down: &mut D, awaited: Awaited) -> Result<(), Verdict> {
-    match awaited {
-        Awaited::Password(question) => {
-            let worker = exchange.worker.clone();
-            let known = passwords::verify(&worker.shared.passwords, &worker.passwords, question).await;
-            known.map(drop).ok_or(Verdict::Overloaded)
-        }
-        Awaited::Body(least, time) => {
-            let until = weir_rt::now() + time;
-            match weir_rt::timeout(until, intake::wait_for(exchange, down, least)).await {
-                Ok(waited) => waited.map_err(Verdict::Status),
-                Err(_) => {
-                    exchange.close_after = true;
-                    exchange.ending = Ending::ClientTimeout(Phase::Request);
-                    Err(Verdict::Status(408))
+struct OfRequest<'d, D>(&'d mut D);
+
+impl<D: Downstream> Waits<Exchange> for OfRequest<'_, D> {
+    async fn wait(&mut self, exchange: &mut Exchange, awaited: Awaited) -> Result<(), Verdict> {
+        let Self(down) = self;
+        match awaited {
+            Awaited::Password(question) => {
+                let worker = exchange.worker.clone();
+                let known = passwords::verify(&worker.shared.passwords, &worker.passwords, question).await;
+                known.map(drop).ok_or(Verdict::Overloaded)
+            }
+            Awaited::Body(least, time) => {
+                let until = weir_rt::now() + time;
+                match weir_rt::timeout(until, intake::wait_for(exchange, *down, least)).await {
+                    Ok(waited) => waited.map_err(Verdict::Status),
+                    Err(_) => {
+                        exchange.close_after = true;
+                        exchange.ending = Ending::ClientTimeout(Phase::Request);
+                        Err(Verdict::Status(408))
+                    }
                 }
             }
-        }
-        Awaited::Handshake(early) => {
-            let until = weir_rt::now() + exchange.client_timeout();
-            let whole = async {
-                down.finish_handshake().await;
-                early.complete().await
-            };
-            let ended = weir_rt::timeout(until, whole).await;
-            if let Ok(true) = ended {
-                return Ok(());
+            Awaited::Handshake(early) => {
+                let until = weir_rt::now() + exchange.client_timeout();
+                let whole = async {
+                    down.finish_handshake().await;
+                    early.complete().await
+                };
+                let ended = weir_rt::timeout(until, whole).await;
+                if let Ok(true) = ended {
+                    return Ok(());
+                }
+                exchange.close_after = true;
+                exchange.ending = match ended {
+                    Err(_) => Ending::ClientTimeout(Phase::Request),
+                    Ok(_) => Ending::ClientAborted(Phase::Request),
+                };
+                Err(Verdict::Close(None))
             }
-            exchange.close_after = true;
-            exchange.ending = match ended {
-                Err(_) => Ending::ClientTimeout(Phase::Request),
-                Ok(_) => Ending::ClientAborted(Phase::Request),
-            };
-            Err(Verdict::Close(None))
-        }
-        Awaited::Pause(time) => {
-            let watch = Watch::new(down.watched(), Ends::Reset);
-            watch.over(weir_rt::sleep(time)).await.map_err(|_| {
+            Awaited::Pause(time) => pause(exchange, down.watched(), time).await,
+            Awaited::Name(name, resolver, ipv4_first) => {
+                resolve(exchange, &name, &resolver, ipv4_first).await;
+                Ok(())
+            }
+            Awaited::Hints(fields) => down.interim(103, &fields).await.map_err(|_| {
                 exchange.ending = Ending::ClientAborted(Phase::Request);
                 Verdict::Close(None)
-            })
+            }),
         }
-        Awaited::Name(name, resolver, ipv4_first) => {
-            let found = resolve(exchange, &name, &resolver, ipv4_first).await;
-            exchange.own.get_or_insert_default().resolved = found;
-            Ok(())
-        }
-        Awaited::Hints(fields) => down.interim(103, &fields).await.map_err(|_| {
-            exchange.ending = Ending::ClientAborted(Phase::Request);
-            Verdict::Close(None)
-        }),
     }
+}
+
+struct OfSession<'c>(&'c Watched);
+
+impl Waits<Session> for OfSession<'_> {
+    async fn wait(&mut self, session: &mut Session, awaited: Awaited) -> Result<(), Verdict> {
+        match awaited {
+            Awaited::Pause(time) => pause(session, self.0.clone(), time).await,
+            Awaited::Name(name, resolver, ipv4_first) => {
+                resolve(session, &name, &resolver, ipv4_first).await;
+                Ok(())
+            }
+            // Only requests ask for these.
+            Awaited::Password(_) | Awaited::Body(..) | Awaited::Handshake(_) | Awaited::Hints(_) => {
+                Err(Verdict::Close(None))
+            }
+        }
+    }
+}
+
+/// Waits for a time to pass, unless the client leaves meanwhile.
+async fn pause(traffic: &mut impl Traffic, client: Watched, time: Duration) -> Result<(), Verdict> {
+    let watch = Watch::new(client, Ends::Reset);
+    watch.over(weir_rt::sleep(time)).await.map_err(|_| {
+        traffic.ending = Ending::ClientAborted(Phase::Request);
+        Verdict::Close(None)
+    })
 }
 
 fn verdict(flow: Flow) -> Verdict {
@@ -196,7 +243,7 @@ fn run_list<T: Traffic>(exchange: &mut T, program: &[Op], from: usize) -> Flow {
 
 /// Notes where a list stands that has to wait.
 fn waits(exchange: &mut impl Traffic, at: usize) -> Flow {
-    if let Some(asking) = exchange.exchange_mut().and_then(|exchange| exchange.asking.as_deref_mut()) {
+    if let Some(asking) = exchange.asking.as_deref_mut() {
         asking.place.push(at);
     }
     Flow::Wait
@@ -204,11 +251,11 @@ fn waits(exchange: &mut impl Traffic, at: usize) -> Flow {
 
 /// Whether an instruction has to wait.
 fn is_asking(exchange: &impl Traffic) -> bool {
-    exchange.exchange().is_some_and(|exchange| exchange.asking.is_some())
+    exchange.asking.is_some()
 }
 
 /// Goes on where a program stood. An instruction that is run again has done nothing yet.
-fn resume(exchange: &mut Exchange, program: &[Op], place: &[usize]) -> Flow {
+fn resume<T: Traffic>(exchange: &mut T, program: &[Op], place: &[usize]) -> Flow {
     let Some((&at, within)) = place.split_last() else { return Flow::Next };
     let Some((&branch, within)) = within.split_last() else { return run_list(exchange, program, at) };
     let Some(Op::When { then, otherwise, .. }) = program.get(at) else { return Flow::Next };
@@ -257,6 +304,13 @@ fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
         }
         Op::Close(status) => return Ok(Flow::Done(Verdict::Close(*status))),
         Op::Stop => return Ok(Flow::Stop),
+        Op::SkipLog => exchange.unlogged = true,
+        Op::Pause(_)
+        | Op::Resolve { .. }
+        | Op::SetTimeout(..)
+        | Op::SetRetries(_)
+        | Op::SetQueueClass(_)
+        | Op::SetQueueOffset(_) => course(exchange, op),
         // A session has nothing that these could change: what a rule wants cannot be done, so it is not carried.
         op => match exchange.exchange_mut() {
             Some(exchange) => return request_step(exchange, op),
@@ -264,6 +318,41 @@ fn step<T: Traffic>(exchange: &mut T, op: &Op) -> Result<Flow, MatchFailed> {
         },
     }
     Ok(Flow::Next)
+}
+
+/// An instruction about how an exchange or session goes on.
+#[cold]
+fn course(traffic: &mut impl Traffic, op: &Op) {
+    let awaited = match op {
+        Op::Resolve { name, resolver, ipv4_first } => {
+            let name = String::from_utf8_lossy(&text(traffic, name)).into_owned();
+            Some(Awaited::Name(name, resolver.clone(), *ipv4_first))
+        }
+        Op::Pause(millis) => millis_of(&text(traffic, millis)).map(Awaited::Pause),
+        Op::SetTimeout(which, value) => {
+            set_timeout(traffic, *which, value);
+            None
+        }
+        Op::SetRetries(most) => {
+            let most = std::str::from_utf8(&text(traffic, most)).ok().and_then(|most| most.parse().ok());
+            traffic.own.get_or_insert_default().retries = most;
+            None
+        }
+        Op::SetQueueClass(class) => {
+            let class = number_of(&text(traffic, class)).clamp(-2047, 2047);
+            traffic.own.get_or_insert_default().priority.0 = class as i16;
+            None
+        }
+        Op::SetQueueOffset(millis) => {
+            let millis = number_of(&text(traffic, millis)).clamp(-524_287, 524_287);
+            traffic.own.get_or_insert_default().priority.1 = millis as i32;
+            None
+        }
+        _ => None,
+    };
+    if let Some(awaited) = awaited {
+        traffic.asking = Some(Box::new(Asking { awaited, place: Vec::new() }));
+    }
 }
 
 /// An instruction about a request.
@@ -278,27 +367,15 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
         | Op::Keep { .. }
         | Op::SetAddress { .. }
         | Op::Close(_)
-        | Op::Stop => {}
-        Op::EarlyHints(_)
-        | Op::WaitForBody { .. }
-        | Op::WaitForHandshake
         | Op::Pause(_)
-        | Op::Resolve { .. } => {
-            await_later(exchange, op);
-        }
-        Op::SetTimeout(which, value) => set_timeout(exchange, *which, value),
-        Op::SetRetries(most) => {
-            let most = std::str::from_utf8(&text(exchange, most)).ok().and_then(|most| most.parse().ok());
-            exchange.own.get_or_insert_default().retries = most;
-        }
-        Op::SetQueueClass(class) => {
-            let class = number_of(&text(exchange, class)).clamp(-2047, 2047);
-            exchange.own.get_or_insert_default().priority.0 = class as i16;
-        }
-        Op::SetQueueOffset(millis) => {
-            let millis = number_of(&text(exchange, millis)).clamp(-524_287, 524_287);
-            exchange.own.get_or_insert_default().priority.1 = millis as i32;
-        }
+        | Op::Resolve { .. }
+        | Op::SetTimeout(..)
+        | Op::SetRetries(_)
+        | Op::SetQueueClass(_)
+        | Op::SetQueueOffset(_)
+        | Op::SkipLog
+        | Op::Stop => {}
+        Op::EarlyHints(_) | Op::WaitForBody { .. } | Op::WaitForHandshake => await_later(exchange, op),
         Op::RetryConnectOnly => exchange.own.get_or_insert_default().connect_only = true,
         Op::SetLimitRate(value) => exchange.limit_rate = Some(parse_size(&text(exchange, value))),
         Op::Rewrite { pattern, replacement, keep_query, flag } => {
@@ -369,7 +446,6 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
         }
         Op::UseMemory(cache) => super::memory::look(exchange, *cache),
         Op::StoreInMemory(cache) => super::memory::store(exchange, *cache),
-        Op::SkipLog => exchange.unlogged = true,
         Op::CaptureResponseHeader { name, length, slot } => {
             exchange.captured.wanted.push((name.lower.as_bytes().into(), *length, *slot));
         }
@@ -377,18 +453,19 @@ fn request_step(exchange: &mut Exchange, op: &Op) -> Result<Flow, MatchFailed> {
     Ok(Flow::Next)
 }
 
-/// The address of a name: of the family that is preferred, if there is one.
-async fn resolve(exchange: &Exchange, name: &str, resolver: &Resolver, ipv4_first: bool) -> Option<IpAddr> {
-    if let Ok(ip) = name.parse() {
-        return Some(ip);
-    }
-    match dns::lookup(&exchange.worker, Some(resolver), name).await {
-        Ok(found) => found.iter().find(|ip| ip.is_ipv4() == ipv4_first).or(found.first()).copied(),
-        Err(why) => {
-            errors::error(exchange, &format!("{name} could not be resolved ({why})"));
-            None
-        }
-    }
+/// Notes the address of a name: of the family that is preferred, if there is one.
+async fn resolve(traffic: &mut impl Traffic, name: &str, resolver: &Resolver, ipv4_first: bool) {
+    let found = match name.parse() {
+        Ok(ip) => Some(ip),
+        Err(_) => match dns::lookup(&traffic.worker, Some(resolver), name).await {
+            Ok(found) => found.iter().find(|ip| ip.is_ipv4() == ipv4_first).or(found.first()).copied(),
+            Err(why) => {
+                errors::error(traffic, &format!("{name} could not be resolved ({why})"));
+                None
+            }
+        },
+    };
+    traffic.own.get_or_insert_default().resolved = found;
 }
 
 /// Notes what an instruction waits for.
@@ -400,20 +477,12 @@ fn await_later(exchange: &mut Exchange, op: &Op) {
             hints.iter().for_each(|(name, value)| fields.push(name.name.as_bytes(), &text(exchange, value)));
             Awaited::Hints(fields)
         }
-        Op::Resolve { name, resolver, ipv4_first } => {
-            let name = String::from_utf8_lossy(&text(exchange, name)).into_owned();
-            Awaited::Name(name, resolver.clone(), *ipv4_first)
-        }
         Op::WaitForBody { millis, least } if exchange.request.has_body() => {
             Awaited::Body(*least, Duration::from_millis(*millis))
         }
         Op::WaitForHandshake => match exchange.client.tls.as_ref().and_then(|tls| tls.early.clone()) {
             Some(early) if early.is_open() => Awaited::Handshake(early),
             _ => return,
-        },
-        Op::Pause(millis) => match millis_of(&text(exchange, millis)) {
-            Some(time) => Awaited::Pause(time),
-            None => return,
         },
         _ => return,
     };
@@ -431,7 +500,7 @@ fn millis_of(text: &[u8]) -> Option<Duration> {
     (millis > 0).then(|| Duration::from_millis(millis.into()))
 }
 
-fn set_timeout(exchange: &mut Exchange, which: OwnTimeout, value: &weir_plan::Template) {
+fn set_timeout(exchange: &mut impl Traffic, which: OwnTimeout, value: &weir_plan::Template) {
     let Some(time) = millis_of(&text(exchange, value)) else { return };
     let own = exchange.own.get_or_insert_default();
     let place = match which {

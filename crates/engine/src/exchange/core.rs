@@ -11,11 +11,14 @@ use std::time::Duration;
 
 use weir_expr::{KeptIn, KeptValue};
 use weir_plan::PoolIx;
+use weir_policy::retry::{RetryOn, RetryPolicy};
 use weir_rt::Instant;
 
+use super::asking::Asking;
 use super::captures::Captured;
 use super::client::Client;
 use super::ending::Ending;
+use super::own::Own;
 use super::response::Attempt;
 use super::slots::Slots;
 use super::sticks::Sticks;
@@ -58,6 +61,12 @@ pub(crate) struct Core {
     pub(crate) guards: Vec<weir_policy::limit::ConnGuard>,
     /// What rules track in stick tables, to the end.
     pub(crate) sticks: Option<Box<Sticks>>,
+    /// What rules set for it alone.
+    pub(crate) own: Option<Box<Own>>,
+    /// The program has to wait.
+    pub(crate) asking: Option<Box<Asking>>,
+    /// No line is written about it.
+    pub(crate) unlogged: bool,
     /// Its place among those in flight.
     pub(crate) flight: Option<Flight>,
     /// Its place in the zone that counts it.
@@ -104,6 +113,9 @@ impl Core {
             limit_conn_status: None,
             guards: Vec::new(),
             sticks: None,
+            own: None,
+            asking: None,
+            unlogged: false,
             flight: None,
             zone: None,
             id: Cell::new(None),
@@ -131,6 +143,9 @@ impl Core {
             limit_conn_status,
             guards,
             sticks,
+            own,
+            asking,
+            unlogged,
             flight,
             zone,
             id,
@@ -151,6 +166,9 @@ impl Core {
         *limit_conn_status = None;
         guards.clear();
         *sticks = None;
+        *own = None;
+        *asking = None;
+        *unlogged = false;
         *flight = None;
         *zone = None;
         id.set(None);
@@ -175,6 +193,14 @@ impl Core {
     /// The client's address and port, after PROXY header and real-IP rules. `None` on unix sockets.
     pub(crate) fn client_source(&self) -> Option<(IpAddr, u16)> {
         self.real_client.or_else(|| self.client.source())
+    }
+
+    /// The rules for failed attempts.
+    pub(crate) fn retry(&self, configured: RetryPolicy) -> RetryPolicy {
+        let Some(own) = self.own.as_deref() else { return configured };
+        let on = if own.connect_only { configured.on & RetryOn::CONNECT } else { configured.on };
+        let attempts = own.retries.map_or(configured.attempts, |retries| retries.saturating_add(1));
+        RetryPolicy { on, attempts, ..configured }
     }
 
     /// Keeps a value for longer than the exchange or session, or lets go of it.

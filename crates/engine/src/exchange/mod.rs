@@ -11,6 +11,7 @@
 //!                        +---------+-- internal redirect, error page ---+
 //! ```
 
+mod asking;
 mod body;
 pub(crate) mod caching;
 mod captures;
@@ -39,10 +40,12 @@ pub(crate) mod slice;
 mod slots;
 pub(crate) mod sticks;
 mod tally;
+mod times;
 mod tls_facts;
 mod traffic;
 mod user_id;
 
+pub(crate) use asking::{Asking, Awaited};
 pub(crate) use body::{BodyPiece, RequestBody, create_named_file, create_spool_file};
 pub(crate) use caching::{CacheStatus, Caching};
 pub(crate) use client::{Client, ToldAddresses};
@@ -68,16 +71,14 @@ use std::cell::{Cell, OnceCell};
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use weir_expr::settings::{PathReading, PhraseSet};
 use weir_http::HeaderId;
 use weir_http::uri::{self, UriError};
 use weir_plan::{Cause, PoolIx, Program, ProxyTarget, Route, RouteIx, Site, SiteIx};
-use weir_rt::{Early, Instant};
+use weir_rt::Instant;
 
 use crate::exchange::fields::Fields;
-use crate::worker::passwords::Question;
 use crate::worker::{Installed, Worker};
 
 /// One request and its response.
@@ -116,8 +117,6 @@ pub(crate) struct Exchange {
     pub(crate) captured: CapturedFields,
     /// The client's handshake does not do for this site: the status to refuse with.
     pub(crate) handshake_refusal: Option<u16>,
-    /// The program has to wait.
-    pub(crate) asking: Option<Box<Asking>>,
     /// User that authenticated.
     pub(crate) user: Option<Vec<u8>>,
     /// Internal redirects so far.
@@ -141,16 +140,12 @@ pub(crate) struct Exchange {
     pub(crate) persistence: [u8; 2],
     /// When its client was seen, as its persistence cookie says.
     pub(crate) cookie_seen: Option<seen::Seen>,
-    /// A rule wants no access log of it.
-    pub(crate) unlogged: bool,
     /// Its body is a page with commands.
     pub(crate) page: Option<Box<Page>>,
     /// What it has to do with the cache.
     pub(crate) caching: Option<Box<Caching>>,
     /// What it has to do with caches in memory.
     pub(crate) looked: Option<Box<memory::Looked>>,
-    /// What rules set for it alone.
-    pub(crate) own: Option<Box<own::Own>>,
     /// By what its client is known, once somebody asked.
     pub(crate) user_id: OnceCell<Rc<UserId>>,
     /// Who sends it, once somebody asked.
@@ -202,31 +197,6 @@ pub(crate) struct CapturedFields {
     pub(crate) wanted: Vec<(Box<[u8]>, usize, u16)>,
 }
 
-/// What a program waits for.
-pub(crate) enum Awaited {
-    /// A password to be verified; then the instruction that asks is run again.
-    Password(Question),
-    /// So many bytes of the body of the request, for so long.
-    Body(Option<u64>, Duration),
-    /// The end of the client's handshake.
-    Handshake(Early),
-    /// A time to pass.
-    Pause(Duration),
-    /// An interim response to be sent.
-    Hints(Fields),
-    /// The address of a name: who is asked, and whether IPv4 is preferred.
-    Name(String, Arc<weir_plan::Resolver>, bool),
-}
-
-/// A program that waits.
-pub(crate) struct Asking {
-    /// What for.
-    pub(crate) awaited: Awaited,
-    /// Where the program stands: the instruction of the innermost list first, then from list to list the branch taken and
-    /// its instruction.
-    pub(crate) place: Vec<usize>,
-}
-
 impl Exchange {
     /// An exchange that has not begun.
     pub(crate) fn new(worker: Rc<Worker>, installed: Rc<Installed>, client: Rc<Client>) -> Self {
@@ -248,7 +218,6 @@ impl Exchange {
             body_began: None,
             captured: CapturedFields::default(),
             handshake_refusal: None,
-            asking: None,
             user: None,
             redirects: 0,
             internal: false,
@@ -260,11 +229,9 @@ impl Exchange {
             close_after: false,
             persistence: *b"--",
             cookie_seen: None,
-            unlogged: false,
             page: None,
             caching: None,
             looked: None,
-            own: None,
             user_id: OnceCell::new(),
             identity: OnceCell::new(),
             slice: Cell::default(),
@@ -321,7 +288,6 @@ impl Exchange {
             body_began,
             captured: CapturedFields { request: captured_request, response: captured_response, wanted },
             handshake_refusal,
-            asking,
             user,
             redirects,
             internal,
@@ -333,11 +299,9 @@ impl Exchange {
             close_after,
             persistence,
             cookie_seen,
-            unlogged,
             page,
             caching,
             looked,
-            own,
             user_id,
             identity,
             slice,
@@ -358,7 +322,6 @@ impl Exchange {
         captured_response.clear();
         wanted.clear();
         *handshake_refusal = None;
-        *asking = None;
         *user = None;
         *redirects = 0;
         *internal = false;
@@ -369,11 +332,9 @@ impl Exchange {
         *close_after = false;
         *persistence = *b"--";
         *cookie_seen = None;
-        *unlogged = false;
         *page = None;
         *caching = None;
         *looked = None;
-        *own = None;
         user_id.take();
         identity.take();
         slice.take();

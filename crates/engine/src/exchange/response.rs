@@ -99,6 +99,8 @@ pub(crate) struct Attempt {
     pub(crate) sent: u64,
     /// Bytes received from it.
     pub(crate) received: u64,
+    /// The version of HTTP that its answer came by.
+    pub(crate) protocol: Option<&'static str>,
     /// Its connection carried a request before.
     pub(crate) reused: bool,
     /// What TLS of its connection is like, where somebody asks for that.
@@ -122,6 +124,7 @@ impl Attempt {
             length: 0,
             sent: 0,
             received: 0,
+            protocol: None,
             reused: false,
             tls: None,
             local: None,

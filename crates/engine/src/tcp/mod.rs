@@ -143,10 +143,11 @@ async fn begin(session: &mut Session, conn: &Conn, timer: &Timer, ahead: &mut Bu
     }
     session.enter_zone();
     let service = installed.plan.tcp_service(session.tcp);
-    if is_refused(session, service.program.as_deref()) {
+    let watched = Watched::Connection(conn.clone());
+    if is_refused(session, &watched, service.program.as_deref()).await {
         return Begun::Ended(403);
     }
-    let Some(action) = chosen(session, &service.action) else { return Begun::Ended(403) };
+    let Some(action) = chosen(session, &watched, &service.action).await else { return Begun::Ended(403) };
     match action {
         TcpAction::Respond(template) => {
             let text = match reply(session, template) {
@@ -212,20 +213,22 @@ fn reply(session: &mut Session, template: &Template) -> Result<Vec<u8>, u16> {
 }
 
 /// Whether a program closes the session.
-fn is_refused(session: &mut Session, program: Option<&weir_plan::Program>) -> bool {
-    let closes = program.is_some_and(|program| closes(session, program));
-    if closes {
+async fn is_refused(session: &mut Session, client: &Watched, program: Option<&weir_plan::Program>) -> bool {
+    let Some(program) = program else { return false };
+    let verdict = program::run_session(session, client, program).await;
+    let refused = closes(session, &verdict);
+    if refused && session.ending == Ending::Normal {
         session.ending = Ending::Proxy(Phase::Request);
     }
-    closes
+    refused
 }
 
-/// Whether a program closes the session, or cannot tell.
-fn closes(session: &mut impl Traffic, program: &weir_plan::Program) -> bool {
-    match program::run(session, program) {
-        Verdict::Close(_) => true,
+/// Whether a session or request is closed, or it is not known what is to become of it.
+fn closes(traffic: &mut impl Traffic, verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Close(_) | Verdict::Waits | Verdict::Overloaded => true,
         Verdict::Undecided(why) => {
-            errors::undecided(session, &why);
+            errors::undecided(traffic, why);
             true
         }
         _ => false,
@@ -233,13 +236,16 @@ fn closes(session: &mut impl Traffic, program: &weir_plan::Program) -> bool {
 }
 
 /// The action of the first case that holds. `None`: it closes the session, or which one holds is not known.
-fn chosen<'p>(session: &mut Session, action: &'p TcpAction) -> Option<&'p TcpAction> {
+async fn chosen<'p>(session: &mut Session, client: &Watched, action: &'p TcpAction) -> Option<&'p TcpAction> {
     let TcpAction::Choose(cases) = action else { return Some(action) };
     for case in cases {
         let holds =
             case.condition.as_ref().map_or(Ok(true), |condition| condition::holds(session, condition));
         match holds {
-            Ok(true) => return (!is_refused(session, case.program.as_deref())).then_some(&case.action),
+            Ok(true) => {
+                let refused = is_refused(session, client, case.program.as_deref()).await;
+                return (!refused).then_some(&case.action);
+            }
             Ok(false) => {}
             Err(why) => {
                 errors::undecided(session, &why);
@@ -261,14 +267,19 @@ pub(crate) fn is_turned_away(
 ) -> bool {
     let worker = worker.clone();
     match service {
-        Service::Tcp(tcp) => closes(&mut Session::new(worker, installed.clone(), client, *tcp), gate),
+        Service::Tcp(tcp) => gated(&mut Session::new(worker, installed.clone(), client, *tcp), gate),
         Service::Http(hosts) => {
             let mut exchange = Box::new(Exchange::new(worker, installed.clone(), client));
             exchange.site = hosts.default_value();
             exchange.route = installed.plan.site(exchange.site).fallback;
-            closes(&mut *exchange, gate)
+            gated(&mut *exchange, gate)
         }
     }
+}
+
+fn gated(traffic: &mut impl Traffic, gate: &weir_plan::Program) -> bool {
+    let verdict = program::run(traffic, gate);
+    closes(traffic, &verdict)
 }
 
 /// Access and limits. `Err`: nginx's session status.

@@ -84,6 +84,7 @@ fn set(sockets: &[&Path]) -> Arc<EndpointSet> {
     let endpoint = |path: &&Path| Endpoint {
         begins: None,
         follows: None,
+        socks: None,
         key: EndpointKey::of(POOL, &name(path)),
         name: name(path).into(),
         address: Some(Address::Unix(path.to_path_buf())),

@@ -279,7 +279,7 @@ impl Attempts<'_> {
         destination: Destination,
     ) -> Result<Answered<P::Link>, Unanswered> {
         let installed = self.installed;
-        let retry = exchange.exchange().map_or(self.retry, |exchange| exchange.retry(self.retry));
+        let retry = exchange.retry(self.retry);
         let mut picker = Picker::new(exchange, destination, retry);
         if let Err(refusal) = picker.begin(exchange, installed) {
             return Err(refused(exchange, &refusal));
@@ -523,6 +523,7 @@ impl Attempts<'_> {
             timeout: self.reach.timeout,
             local: way.local.as_deref().and_then(local_address),
             keepalive: self.reach.keepalive,
+            socks: picked.endpoint().and_then(|endpoint| endpoint.socks).map(|socks| socks.address),
             proxy: way.send_proxy.map(|version| (version, Some(&*exchange.client), exchange.client_source())),
             tls: way.tls.as_ref().map(|tls| (tls.client(), tls.name.as_str())),
         };

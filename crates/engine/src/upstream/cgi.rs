@@ -64,7 +64,9 @@ fn each(exchange: &Exchange, gateway: &FastCgi, mut put: impl FnMut(&[u8], &[u8]
             HeaderId::ContentLength | HeaderId::ContentType | HeaderId::ProxyAuthorization
         ) || field.name.eq_ignore_ascii_case(b"proxy")
             || field.hop_by_hop
-            || kept & field.id.bit() != 0;
+            || kept & field.id.bit() != 0
+            || gateway.usual_names
+                && !field.name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
         let mut name = b"HTTP_".to_vec();
         name.extend(field.name.iter().map(|&b| if b == b'-' { b'_' } else { b.to_ascii_uppercase() }));
         if own || seen.contains(&name) || set(&name) {

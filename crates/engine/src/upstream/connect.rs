@@ -25,6 +25,8 @@ pub(crate) struct ConnectSettings<'a> {
     pub(crate) local: Option<SocketAddr>,
     /// Send TCP keep-alive probes.
     pub(crate) keepalive: bool,
+    /// The proxy of SOCKS 4 that it goes through.
+    pub(crate) socks: Option<SocketAddr>,
     /// PROXY header sent first, about this client.
     pub(crate) proxy: Option<ProxyAbout<'a>>,
     /// TLS and the name to verify.
@@ -53,7 +55,13 @@ pub(crate) async fn open(
 ) -> Result<Conn, ConnectFailure> {
     timer.arm(settings.timeout);
     let steps = async {
-        let stream = connect(address, settings).await.map_err(sort)?;
+        let stream = match settings.socks {
+            None => connect(address, settings).await.map_err(sort)?,
+            Some(socks) => {
+                let stream = connect(&Address::Tcp(socks), settings).await.map_err(sort)?;
+                Box::pin(through_socks(stream, address)).await?
+            }
+        };
         if let Some((version, client, source)) = settings.proxy {
             send_proxy_header(&stream, version, client, source).await.map_err(sort)?;
         }
@@ -82,6 +90,36 @@ async fn connect(address: &Address, settings: &ConnectSettings<'_>) -> std::io::
         Address::Udp(_) => Err(std::io::ErrorKind::Unsupported.into()),
         Address::Unix(path) => weir_rt::connect_unix(Path::new(path)).await,
         Address::Inherited(_) => Err(std::io::ErrorKind::AddrNotAvailable.into()),
+    }
+}
+
+/// Asks a proxy of SOCKS 4 for a connection to an endpoint.
+#[cold]
+async fn through_socks(stream: Stream, to: &Address) -> Result<Stream, ConnectFailure> {
+    let failed = |why: &str| ConnectFailure::Failed(format!("SOCKS proxy: {why}"));
+    let to = match to {
+        Address::Tcp(to) => SocketAddr::new(to.ip().to_canonical(), to.port()),
+        _ => return Err(failed("it leads to no socket of this machine")),
+    };
+    let SocketAddr::V4(to) = to else { return Err(failed("version 4 knows no IPv6")) };
+    let mut request = vec![4, 1];
+    request.extend_from_slice(&to.port().to_be_bytes());
+    request.extend_from_slice(&to.ip().octets());
+    request.extend_from_slice(b"Weir\0");
+    stream.write_all(Buf::from(&request[..])).await.0.map_err(sort)?;
+    let conn = Conn::Plain(stream);
+    let mut reply = Buf::new();
+    while reply.len() < 8 {
+        let room = 8 - reply.len();
+        match conn.read_up_to(&mut reply, room).await {
+            Ok(0) => return Err(failed("it closed the connection")),
+            Ok(_) => {}
+            Err(error) => return Err(sort(error)),
+        }
+    }
+    match (reply[1], conn) {
+        (90, Conn::Plain(stream)) if reply[0] == 0 => Ok(stream),
+        (code, _) => Err(failed(&format!("it refuses ({code})"))),
     }
 }
 

@@ -71,7 +71,7 @@ impl From<Refusal> for Stuck {
 
 /// Where a request stands among those who wait.
 fn turn(exchange: &impl Traffic) -> Turn {
-    let own = exchange.exchange().and_then(|exchange| exchange.own.as_deref());
+    let own = exchange.own.as_deref();
     let (class, later) = own.map_or((0, 0), |own| own.priority);
     let now = i64::try_from(exchange.worker.millis().0).unwrap_or(i64::MAX / 2);
     Turn { class, due: now + i64::from(later) }

@@ -243,6 +243,8 @@ pub(crate) struct EndpointStanding {
     pub(crate) in_flight: u64,
     /// The most it may carry; 0: no bound.
     pub(crate) most: u32,
+    /// The most that may wait for it; 0: no bound.
+    pub(crate) most_waiting: u32,
     /// Its weight now.
     pub(crate) weight: u32,
     /// Its weight by the configuration.
@@ -254,6 +256,12 @@ impl EndpointStanding {
     pub(crate) fn free(&self) -> Option<i64> {
         let free = i64::from(self.most) - i64::try_from(self.in_flight).unwrap_or(i64::MAX);
         (self.most > 0).then_some(free.max(0))
+    }
+
+    /// How many more may wait for it; `None`: any number.
+    pub(crate) fn places(&self) -> Option<i64> {
+        let free = i64::from(self.most_waiting) - i64::from(self.waiting);
+        (self.most_waiting > 0).then_some(free.max(0))
     }
 }
 
@@ -455,6 +463,7 @@ impl WorkerPool {
             waiting: member.waiting(),
             in_flight: self.in_flight_at(at),
             most: endpoint.max_conns,
+            most_waiting: self.members.get(at).and_then(|own| own.endpoint().max_queue).unwrap_or(0),
             weight: member.weight().unwrap_or(endpoint.weight),
             full_weight: endpoint.weight,
         })

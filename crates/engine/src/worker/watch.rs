@@ -54,6 +54,7 @@ impl Ends {
 }
 
 /// Whom to watch over.
+#[derive(Clone)]
 pub(crate) enum Watched {
     /// Nobody, who never leaves.
     Nobody,

@@ -97,6 +97,12 @@ pub struct PeerTable {
     pub shared_as: String,
     /// What of its form its definition here does not tell.
     pub form: PeerForm,
+    /// Others are told nothing of it (HAProxy `recv-only`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub receive_only: bool,
+    /// The table that servers and tags which others tell of are noted in, too (HAProxy `write-to`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub also_in: Option<String>,
 }
 
 /// What peers have to be told of a table's form.

@@ -188,6 +188,9 @@ fn test(words: &[Word], scope: &Scope<'_>) -> Result<Condition, Problem> {
         matching = Some(word.matching);
     }
     let flags = flags(rest)?;
+    if sample.fetch.name == "acl" && sample.converters.is_empty() {
+        return all_of(&sample.fetch.arguments, &flags, scope);
+    }
     let kind = sample::kind(&sample)?;
     let matching = flags.matching.or(matching).unwrap_or(match kind {
         Fetch::Bool => Matching::Bool,
@@ -201,6 +204,37 @@ fn test(words: &[Word], scope: &Scope<'_>) -> Result<Condition, Problem> {
         return Err(Problem::Bad("a test of `var` says how it compares: `-m str` or another method".into()));
     }
     lists::condition(&sample, kind, matching, flags, first.span, scope)
+}
+
+/// ACLs that name one another more deeply go round in circles.
+const MOST_DEPTH: u8 = 16;
+
+/// `acl(NAME,!NAME…)`: all of them hold.
+fn all_of(names: &[String], flags: &Flags, scope: &Scope<'_>) -> Result<Condition, Problem> {
+    if scope.depth >= MOST_DEPTH {
+        return Err(Problem::Bad("these ACLs name one another in a circle".into()));
+    }
+    let scope = &Scope { depth: scope.depth + 1, ..*scope };
+    let mut all = Vec::new();
+    for written in names {
+        let (name, bangs) = strip_bangs(written.trim());
+        let lines = scope.proxy.settings.acls.iter().filter(|line| line.text(1) == name);
+        let any = lines.map(|line| acl_line(line, scope)).collect::<Result<Vec<_>, _>>()?;
+        if any.is_empty() {
+            return Err(Problem::Bad(format!("no ACL is named `{name}`")));
+        }
+        let one = joined(any, Condition::Any);
+        all.push(if bangs % 2 == 1 { Condition::Not(Box::new(one)) } else { one });
+    }
+    let held = match all.is_empty() {
+        true => return Err(Problem::Bad("`acl` lacks the name of an ACL".into())),
+        false => joined(all, Condition::All),
+    };
+    let no = |word: &Word| matches!(word.as_str(), "0" | "false" | "no" | "off");
+    Ok(match flags.patterns.first().is_some_and(no) {
+        true => Condition::Not(Box::new(held)),
+        false => held,
+    })
 }
 
 fn flags(words: &[Word]) -> Result<Flags, Problem> {

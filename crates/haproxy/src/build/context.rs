@@ -43,7 +43,7 @@ impl<'a> Context<'a> {
     /// The surroundings of a proxy's expressions.
     pub(crate) fn scope(&self, proxy: &'a Proxy) -> Scope<'a> {
         let Surroundings { env, files, maps, .. } = self.around;
-        Scope { draft: self.draft, proxy, env, files, maps, response: false }
+        Scope { draft: self.draft, proxy, env, files, maps, response: false, depth: 0 }
     }
 
     /// The backend or listen of a name; an unknown one is reported.

@@ -126,6 +126,7 @@ fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
         "sha1" => coding(Coding::Sha1),
         "base64" => coding(Coding::Base64),
         "b64dec" => coding(Coding::FromBase64),
+        "reverse_dom" => Ok(Step::Call { routine: Routine::ReverseDomain, arguments: Vec::new() }),
         "ub64enc" => coding(Coding::UrlBase64),
         "ub64dec" => coding(Coding::FromUrlBase64),
         "crc32" => coding(Coding::Crc32(mixed)),

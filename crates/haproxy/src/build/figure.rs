@@ -5,7 +5,7 @@
 
 use weir_expr::{
     Arithmetic, AuthPart, Coding, Convert, Count, EndpointFigure, EndpointTls, LocalOf, MessagePart, Moment,
-    PriorityOf, ProxyTlv, RateOf, Timer,
+    Peeked, PriorityOf, ProxyTlv, RateOf, Routine, Timer,
 };
 use weir_model::{Step, Template, Var};
 
@@ -14,6 +14,7 @@ use super::problem::Problem;
 use super::roster;
 use super::sample::{backend_name, base, cert_part, header_name, through};
 use super::scope::Scope;
+use crate::read::Line;
 
 /// The value of a fetch.
 pub(super) fn template(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Problem> {
@@ -101,6 +102,36 @@ pub(super) fn template(sample: &Sample, scope: &Scope<'_>) -> Result<Template, P
             Var::EndpointTls(EndpointTls::Certificate(cert_part(&name[6..], &sample.fetch)?))
         }
         "bc_reused" => Var::EndpointReused,
+        "bc_err" => return literal("0"),
+        "bc_err_name" | "fc_err_name" => return literal("NONE"),
+        "bc_err_str" => return literal("Success"),
+        "capture.res.ver" => Var::EndpointProtocol,
+        "bc_http_major" | "res.ver" | "resp_ver" => {
+            let length = (name == "bc_http_major").then_some(1);
+            let cut = Step::Convert(Convert::Bytes { offset: 5, length });
+            return Ok(through(Template::var(Var::EndpointProtocol), vec![cut], scope));
+        }
+        "connslots" => Var::PoolCount(backend_name(argument, scope)?, Count::FreePlaces),
+        "cur_connect_timeout" | "cur_queue_timeout" | "cur_tarpit_timeout" => {
+            let kind = &name[4..name.len() - 8];
+            let time = scope.proxy.settings.timeout(kind).unwrap_or_default();
+            return literal(&time.as_millis().to_string());
+        }
+        "distcc_param" | "distcc_body" => {
+            if argument.len() != 4 {
+                return Err(Problem::Bad(format!(
+                    "`{argument}` is no token of distcc: those have four letters"
+                )));
+            }
+            let routine = if name == "distcc_body" { Routine::DistccBody } else { Routine::DistccParam };
+            let nth = sample.fetch.arguments.get(1).map_or("", String::as_str);
+            let arguments = vec![Template::literal(argument), Template::literal(nth)];
+            let first = Template::var(Var::Peeked(Peeked::Bytes));
+            return Ok(through(first, vec![Step::Call { routine, arguments }], scope));
+        }
+        "req.bytes_out" => Var::UpstreamBytesSent,
+        "so_name" | "so_id" => return Ok(listener(name, scope)),
+        "set-cookie" if !argument.is_empty() => Var::UpstreamCookie(argument.to_owned()),
         "bc_src" => Var::EndpointLocalAddr,
         "bc_src_port" => Var::EndpointLocalPort,
         "bc.timer.connect" => Var::Timer(Timer::Connect),
@@ -207,6 +238,30 @@ fn timeout(name: &str, scope: &Scope<'_>) -> Option<String> {
     };
     let time = scope.proxy.settings.timeout(kind).filter(|_| stands)?;
     Some(time.as_millis().to_string())
+}
+
+/// The name that a `bind` line gives its sockets, or their number: the one that is written, or counted from 1.
+fn listener(fetch: &str, scope: &Scope<'_>) -> Template {
+    let word = |line: &Line, name: &str| {
+        let at = line.from(2).iter().position(|word| word.text == name)?;
+        line.word(at + 3).map(|word| word.text.clone())
+    };
+    let mut exact = Vec::new();
+    let of_proxy = |proxy: &crate::draft::Proxy| proxy.binds.clone();
+    for line in
+        scope.draft.proxies.iter().flat_map(|proxy| (1..).zip(of_proxy(proxy)).collect::<Vec<(u32, Line)>>())
+    {
+        let (number, line) = line;
+        let name = word(&line, "name");
+        let shown = match fetch {
+            "so_name" => name.clone(),
+            _ => Some(word(&line, "id").unwrap_or_else(|| number.to_string())),
+        };
+        // Sockets without a name are called by their addresses.
+        let called = name.unwrap_or_else(|| line.text(1).to_owned());
+        exact.extend(shown.map(|shown| (called, Template::literal(shown))));
+    }
+    Template::var(Var::User(scope.maps.table(fetch, Template::var(Var::ListenerName), exact)))
 }
 
 fn number(operation: Arithmetic, by: i64) -> Step {

@@ -97,6 +97,15 @@ impl Maps {
         name
     }
 
+    /// The name of a variable that is what a value stands for in a table; of others it is empty.
+    pub(crate) fn table(&self, fetch: &str, source: Template, exact: Vec<(String, Template)>) -> String {
+        let name = format!("haproxy.{fetch}");
+        let table = MapTable { exact, ..empty_table(source) };
+        let variable = Variable { name: name.clone(), origin: None, definition: Definition::Map(table) };
+        self.by_use.borrow_mut().entry(name.clone()).or_insert(variable);
+        name
+    }
+
     /// The name of a variable that is a value through steps.
     pub(crate) fn converted(&self, source: Template, steps: Vec<Step>) -> String {
         let key = format!("{source} {steps:?}");

@@ -5,6 +5,7 @@
 //! Driven by: `load`.
 
 mod answer;
+mod application;
 mod bandwidth;
 pub(crate) mod bind;
 pub(crate) mod check;

@@ -103,25 +103,56 @@ fn shared(draft: &Draft, peers: &Peers) -> Vec<PeerTable> {
         table: format!("{}/{}", peers.name.text, name.text),
         shared_as: format!("/{}", name.text),
         form: *form,
+        receive_only: false,
+        also_in: None,
     });
     let of_proxies = draft.proxies.iter().filter_map(|proxy| {
-        let (section, form) = proxy.stick_peers.as_ref()?;
-        (section.text == peers.name.text).then(|| PeerTable {
+        let shared = proxy.stick_peers.as_ref()?;
+        (shared.section.text == peers.name.text).then(|| PeerTable {
             table: proxy.name.text.clone(),
             shared_as: proxy.name.text.clone(),
-            form: *form,
+            form: shared.form,
+            receive_only: shared.receive_only,
+            also_in: shared.also_in.as_ref().map(|word| word.text.clone()),
         })
     });
     own.chain(of_proxies).collect()
 }
 
+/// Sections and tables that lines name, and nobody has.
 fn unknown_sections(draft: &Draft, findings: &mut Findings) {
-    for (word, _) in draft.proxies.iter().filter_map(|proxy| proxy.stick_peers.as_ref()) {
+    for (proxy, shared) in draft.proxies.iter().filter_map(|proxy| Some((proxy, proxy.stick_peers.as_ref()?)))
+    {
+        let word = &shared.section;
         if draft.peers.iter().all(|peers| peers.name.text != word.text) {
             let title = format!("no peers section is named `{}`", word.text);
             let names = draft.peers.iter().map(|peers| peers.name.as_str());
             let found = Diagnostic::error("haproxy::unknown-name", title).at(word.span);
             findings.push(found.suggest(&word.text, word.span, names));
+        }
+        let Some(word) = &shared.also_in else { continue };
+        let config = |name: &str| {
+            let of_proxy = draft.proxies.iter().find(|one| one.name.text == name);
+            let of_peers = || {
+                let (section, table) = name.split_once('/')?;
+                let peers = draft.peers.iter().find(|peers| peers.name.text == section)?;
+                peers.tables.iter().find(|(own, ..)| own.text == table).map(|(_, config, _)| config.clone())
+            };
+            of_proxy.and_then(|one| one.stick_table.clone()).or_else(of_peers)
+        };
+        let own = proxy.stick_table.as_ref().map(|table| table.key);
+        match config(word.as_str()) {
+            None => {
+                let title = format!("no stick table is named `{}`", word.text);
+                findings.push(Diagnostic::error("haproxy::unknown-name", title).at(word.span));
+            }
+            Some(_) if word.text == proxy.name.text => {
+                findings.bad_value(word, "a table is not written to itself");
+            }
+            Some(other) if Some(other.key) != own => {
+                findings.bad_value(word, "a table that is written to has keys of the same type and length");
+            }
+            Some(_) => {}
         }
     }
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use weir_expr::settings::{BodySettings, Cause, ClientSettings, KeepAliveMode};
 use weir_model::settings::Conduct;
 use weir_model::{
-    AccessLog, Action, Condition, EditKind, HeaderEdit, Op, Proxy as ProxyAction, ProxyTarget, Respond,
-    RespondBody, Route, RouteId, RouteMatch, Site, SiteId, StatsPage, Subject, Template, Test, UpstreamUri,
-    Var, Words,
+    AccessLog, Action, Condition, EditKind, ErrorLog, HeaderEdit, Op, Proxy as ProxyAction, ProxyTarget,
+    Respond, RespondBody, Route, RouteId, RouteMatch, Site, SiteId, StatsPage, Subject, Template, Test,
+    UpstreamUri, Var, Words,
 };
 
+use super::application;
 use super::condition::{Acls, clause};
 use super::context::{Context, mode};
 use super::format::{Formatter, LogScope};
@@ -44,6 +45,8 @@ struct Front<'a> {
     services: Vec<(Service, RouteId)>,
     /// Routes already made for backends by name.
     routes: BTreeMap<&'a str, RouteId>,
+    /// What runs before a backend's application is asked, and where that tells its errors.
+    applications: BTreeMap<&'a str, (Vec<Op>, Option<Arc<Vec<ErrorLog>>>)>,
 }
 
 /// Builds the site of a frontend or listen in mode http.
@@ -67,6 +70,7 @@ pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool]
         early,
         services: Vec::new(),
         routes: BTreeMap::new(),
+        applications: BTreeMap::new(),
     };
     let fallback =
         context.model.add_route(front.route(proxy.name.text.clone(), proxy, Action::Respond(no_pool())));
@@ -327,6 +331,7 @@ impl<'a> Front<'a> {
         if let Some(route) = context.model.routes.get_mut(id.0 as usize) {
             route.program = ops;
             route.response_program = answers;
+            route.error_logs = self.error_logs(backend);
         }
         Some(id)
     }
@@ -350,6 +355,7 @@ impl<'a> Front<'a> {
             route.response_program = answers;
             if let Some(action) = own {
                 route.action = action;
+                route.error_logs = self.error_logs(self.proxy);
             }
         }
     }
@@ -453,13 +459,22 @@ impl<'a> Front<'a> {
             value.push_var(Var::ClientAddr);
             ops.push(Op::EditRequest(add("Forwarded", value)));
         }
+        ops.extend(self.applications.get(backend.name.as_str()).into_iter().flat_map(|(ops, _)| ops.clone()));
         ops
     }
 
+    fn error_logs(&self, backend: &Proxy) -> Option<Arc<Vec<ErrorLog>>> {
+        self.applications.get(backend.name.as_str()).and_then(|(_, logs)| logs.clone())
+    }
+
     /// The proxy action of a backend; `None` if it has no servers.
-    fn action(&self, context: &Context<'a>, backend: &Proxy) -> Option<Action> {
+    fn action(&mut self, context: &mut Context<'a>, backend: &'a Proxy) -> Option<Action> {
         if !context.pools.contains(&backend.name.text) {
             return None;
+        }
+        if let Some(built) = application::built(context, self.proxy, backend) {
+            self.applications.insert(backend.name.as_str(), (built.program, built.error_logs));
+            return Some(Action::FastCgi(Arc::new(built.action)));
         }
         Some(Action::Proxy(Arc::new(ProxyAction {
             target: ProxyTarget::Pool(backend.name.text.clone()),

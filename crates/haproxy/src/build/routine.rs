@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use weir_expr::{Digest, Piece, Routine, TimeUnit};
+use weir_expr::{Digest, PacketPart, Piece, Routine, TimeUnit, When};
 use weir_model::{Step, Template, Var};
 
 use super::expression::{self, Call, variable_name};
@@ -104,9 +104,63 @@ pub(super) fn step(call: &Call, scope: &Scope<'_>) -> Result<Step, Problem> {
             does(Routine::AesGcmDecrypt(bits(argument(0))?), arguments)
         }
         "aes_cbc_dec" => does(Routine::AesCbcDecrypt(bits(argument(0))?), vec![either(1)?, either(2)?]),
+        "jwt_verify_cert" => jwt_verify(needed(0)?, needed(1)?, scope),
+        "when" => does(Routine::When(when(needed(0)?)?), Vec::new()),
         "x509_v_err_str" => does(Routine::VerifyName, Vec::new()),
-        name => Err(Problem::NotBuilt(format!("converter {name}"))),
+        name => match packet(name) {
+            Some(part) => does(Routine::Packet(part), Vec::new()),
+            None => Err(Problem::NotBuilt(format!("converter {name}"))),
+        },
     }
+}
+
+fn when(name: &str) -> Result<When, Problem> {
+    Ok(match name {
+        "error" => When::Error,
+        "normal" => When::Normal,
+        "forwarded" => When::Forwarded,
+        "toapplet" => When::Own,
+        "processed" => When::Processed,
+        "stopping" => When::Stopping,
+        "acl" => return Err(Problem::NotBuilt("the converter when with an ACL".into())),
+        _ => {
+            return Err(Problem::Bad(format!(
+                "`{name}` is nothing that `when` asks for; those are error, forwarded, normal, processed, stopping and toapplet"
+            )));
+        }
+    })
+}
+
+/// The part of a packet that a converter gives.
+fn packet(name: &str) -> Option<PacketPart> {
+    Some(match name {
+        "eth.data" => PacketPart::EthData,
+        "eth.dst" => PacketPart::EthDestination,
+        "eth.hdr" => PacketPart::EthHeader,
+        "eth.proto" => PacketPart::EthProtocol,
+        "eth.src" => PacketPart::EthSource,
+        "eth.vlan" => PacketPart::EthVlan,
+        "ip.data" => PacketPart::IpData,
+        "ip.df" => PacketPart::IpDontFragment,
+        "ip.dst" => PacketPart::IpDestination,
+        "ip.hdr" => PacketPart::IpHeader,
+        "ip.proto" => PacketPart::IpProtocol,
+        "ip.src" => PacketPart::IpSource,
+        "ip.tos" => PacketPart::IpTos,
+        "ip.ttl" => PacketPart::IpTtl,
+        "ip.ver" => PacketPart::IpVersion,
+        "tcp.dst" => PacketPart::TcpDestination,
+        "tcp.flags" => PacketPart::TcpFlags,
+        "tcp.options_list" => PacketPart::TcpOptionsList,
+        "tcp.options.mss" => PacketPart::TcpMss,
+        "tcp.options.sack" => PacketPart::TcpSack,
+        "tcp.options.tsopt" => PacketPart::TcpTimestamp,
+        "tcp.options.wscale" => PacketPart::TcpScale,
+        "tcp.seq" => PacketPart::TcpSequence,
+        "tcp.src" => PacketPart::TcpSource,
+        "tcp.win" => PacketPart::TcpWindow,
+        _ => return None,
+    })
 }
 
 /// `aes_gcm_enc(BITS,NONCE,KEY,TAG[,AAD])`: the tag becomes a variable.

@@ -12,6 +12,7 @@ use super::expression::{Call, Sample, variable};
 use super::figure;
 use super::problem::Problem;
 use super::scope::Scope;
+use crate::read::Word;
 use crate::words::{Converter, Fetch, fetch, kind_behind, known_converter, takes_bytes};
 
 /// The kind of value of a whole expression; an unknown name is a problem.
@@ -177,6 +178,7 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         | "ssl_c_notafter" | "ssl_c_key_alg" | "ssl_c_sig_alg" | "ssl_c_version" => {
             Var::TlsClientPart(cert_part(&name[6..], &sample.fetch)?)
         }
+        "fcgi.docroot" | "fcgi.index" => return of_application(name, scope),
         "hostname" => Var::Hostname,
         "unique-id" => scope.identifier(),
         "fe_name" => Var::SiteLabel,
@@ -255,6 +257,14 @@ pub(super) fn base(sample: &Sample, scope: &Scope<'_>) -> Result<Template, Probl
         _ => return figure::template(sample, scope),
     };
     Ok(Template::var(var))
+}
+
+/// What the `fcgi-app` section says that an expression stands in.
+fn of_application(name: &str, scope: &Scope<'_>) -> Result<Template, Problem> {
+    let app = scope.draft.applications.iter().find(|app| std::ptr::eq(&app.scope, scope.proxy));
+    let app = app.ok_or_else(|| Problem::Bad(format!("`{name}` is known in fcgi-app sections alone")))?;
+    let value = if name == "fcgi.index" { &app.index } else { &app.docroot };
+    Ok(Template::literal(value.as_ref().map_or("", Word::as_str)))
 }
 
 /// A part of a certificate, by what stands behind `ssl_c_` and its kin.

@@ -22,6 +22,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) maps: &'a Maps,
     /// The rule looks at a response.
     pub(crate) response: bool,
+    /// How many ACLs deep it stands that name one another.
+    pub(crate) depth: u8,
 }
 
 /// Where the identifier of a request is kept. No configuration can write this name.

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_diag::{Diagnostic, Span};
-use weir_expr::Follows;
 use weir_expr::check::CheckStep;
 use weir_expr::settings::{AddressChoice, ProxyProtocol};
+use weir_expr::{Follows, Socks};
 use weir_model::{Endpoint, EndpointAddress, Initially, Template, UpstreamTls, Var};
 
 use super::check::Checks;
@@ -89,6 +89,7 @@ impl Servers<'_> {
             zone: None,
             address,
             follows,
+            socks: self.socks(&parameters),
             tls,
         };
         self.knows_check_port(&endpoint, name, line.span());
@@ -130,6 +131,24 @@ impl Servers<'_> {
             }
         }
         choice
+    }
+
+    /// `socks4 ADDRESS:PORT`, and `check-via-socks4`.
+    fn socks(&mut self, parameters: &Parameters) -> Option<Socks> {
+        let word = parameters.value("socks4")?;
+        let checks = parameters.has("check-via-socks4");
+        let written = self.findings.value(word, address::parse)?;
+        let ip = match &written.host {
+            Host::Name(name, _) => self.scope.files.resolve(name).into_iter().find(std::net::IpAddr::is_ipv4),
+            host => host.ip(),
+        };
+        match (ip, written.port) {
+            (Some(ip), Port::One(port)) if port > 0 => Some(Socks { address: (ip, port).into(), checks }),
+            _ => {
+                self.findings.bad_value(word, "a SOCKS proxy is at an address with a port");
+                None
+            }
+        }
     }
 
     /// `init-addr`: the first method that gives an address counts. `last` is what every server begins with that was looked up
@@ -183,6 +202,7 @@ impl Servers<'_> {
     fn said(&mut self, parameters: &Parameters) {
         let known = |word: &&Word| match word.as_str() {
             "h1" | "none" => true,
+            "fcgi" => true,
             "h2" => super::route::speaks_http2(self.scope.proxy),
             _ => false,
         };

@@ -344,7 +344,8 @@ fn closing<'a>(
 fn is_of_connections(op: &Op) -> bool {
     match op {
         Op::Close(_) | Op::Set { .. } | Op::SetFound { .. } | Op::Unset(_) | Op::Keep { .. } => true,
-        Op::SetAddress { .. } | Op::Stick(_) | Op::ExpectProxy => true,
+        Op::SetAddress { .. } | Op::Stick(_) | Op::ExpectProxy | Op::SkipLog => true,
+        Op::Resolve { .. } | Op::SetRetries(_) | Op::SetQueueClass(_) | Op::SetQueueOffset(_) => true,
         Op::When { then, otherwise, .. } => then.iter().chain(otherwise).all(is_of_connections),
         _ => false,
     }

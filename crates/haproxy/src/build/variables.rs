@@ -19,6 +19,9 @@ pub(crate) fn define_all(model: &mut Model, maps: &Maps) {
     for route in &model.routes {
         names.ops(&route.program);
         names.ops(&route.response_program);
+        if let weir_model::Action::FastCgi(application) = &route.action {
+            application.params.iter().for_each(|param| names.template(&param.value));
+        }
         route.response_edits.iter().for_each(|edit| names.edit(edit));
         for log in route.access_logs.iter() {
             names.template(&log.format);

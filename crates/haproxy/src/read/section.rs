@@ -25,6 +25,8 @@ pub(crate) enum SectionKind {
     Peers,
     /// Certificates by names of their own.
     CrtStore,
+    /// What an application behind FastCGI is told.
+    FcgiApp,
     /// A section that is known and does nothing here.
     Idle(&'static str),
     /// A section that is known, decides what is served, and is not built.
@@ -49,7 +51,7 @@ const ALL: &[(&str, SectionKind)] = &[
     ("log-profile", SectionKind::Idle("log-profile")),
     ("crt-store", SectionKind::CrtStore),
     ("log-forward", SectionKind::Missing("log-forward")),
-    ("fcgi-app", SectionKind::Missing("fcgi-app")),
+    ("fcgi-app", SectionKind::FcgiApp),
     ("acme", SectionKind::Missing("acme")),
 ];
 

@@ -4,6 +4,7 @@
 //! Never: compiles conditions or formats; `build` does.
 //! Driven by: `load`, once all files are read.
 
+mod applications;
 mod named;
 mod peers;
 mod stores;
@@ -73,6 +74,7 @@ impl Taker<'_> {
             SectionKind::Resolvers => named::resolvers(&mut self.draft, section, self.findings),
             SectionKind::HttpErrors => named::http_errors(&mut self.draft, section, self.findings),
             SectionKind::Peers => peers::peers(&mut self.draft, section, self.findings),
+            SectionKind::FcgiApp => applications::fcgi_app(&mut self.draft, section, self.findings),
             SectionKind::CrtStore => stores::crt_store(&mut self.draft, section, self.findings),
             SectionKind::Cache => named::cache(&mut self.draft, section, self.findings),
             SectionKind::Idle(_) | SectionKind::Missing(_) => named::other(section, self.findings),

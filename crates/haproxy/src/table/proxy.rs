@@ -412,14 +412,7 @@ pub(super) const WORDS: &[Keyword] = &[
     ),
     word("filter", FB, (1, MANY), "", "A filter of the stream.", Proxy(take::filter)),
     word("filter-sequence", FB, (1, MANY), "", "Order of filters.", Tuning("the order of filters is fixed")),
-    word(
-        "use-fcgi-app",
-        DB,
-        (1, 1),
-        "",
-        "Speaks FastCGI to the servers.",
-        NotYet("FastCGI applications of haproxy.cfg are not built"),
-    ),
+    word("use-fcgi-app", DB, (1, 1), "", "Speaks FastCGI to the servers.", Proxy(take::application)),
     word(
         "rdp-cookie",
         DB,

@@ -167,6 +167,11 @@ pub(crate) fn server(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     proxy.servers.push(ServerLine { line: call.line.clone(), defaults, template: None });
 }
 
+/// `use-fcgi-app`.
+pub(crate) fn application(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
+    proxy.settings.application = call.arguments.first().cloned();
+}
+
 /// `default-server`.
 pub(crate) fn default_server(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     proxy.settings.default_server.push(call.line.clone());
@@ -227,16 +232,21 @@ pub(crate) fn log(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
 
 /// `ADDRESS [len N] [format F] [sample S] [profile P] FACILITY [LEVEL [MINLEVEL]]`.
 pub(crate) fn log_target(call: &Call<'_>, findings: &mut Findings) -> Option<LogTarget> {
-    let address = call.arguments.first()?.clone();
+    target_of_log(call.line, call.arguments, findings)
+}
+
+/// The same, in words of any line.
+pub(crate) fn target_of_log(line: &Line, words: &[Word], findings: &mut Findings) -> Option<LogTarget> {
+    let address = words.first()?.clone();
     let mut max_length = 1024;
     let mut form = None;
     let mut at = 1;
     loop {
-        let Some(word) = call.arguments.get(at) else {
-            findings.missing(call.line, "a facility");
+        let Some(word) = words.get(at) else {
+            findings.missing(line, "a facility");
             return None;
         };
-        let value = call.arguments.get(at + 1);
+        let value = words.get(at + 1);
         match (word.as_str(), value) {
             ("len", Some(value)) => {
                 let length = findings.value(value, |text| size::count(text, 80..=65_535))?;
@@ -251,13 +261,13 @@ pub(crate) fn log_target(call: &Call<'_>, findings: &mut Findings) -> Option<Log
         }
         at += 2;
     }
-    let facility = call.arguments.get(at)?;
+    let facility = words.get(at)?;
     if !FACILITIES.contains(&facility.as_str()) {
         findings.bad_choice(facility, "log facility", FACILITIES);
         return None;
     }
-    let level = log_level(call.arguments.get(at + 1), 7, findings)?;
-    let min_level = log_level(call.arguments.get(at + 2), 0, findings)?;
+    let level = log_level(words.get(at + 1), 7, findings)?;
+    let min_level = log_level(words.get(at + 2), 0, findings)?;
     Some(LogTarget { address, max_length, form, facility: facility.text.clone(), level, min_level })
 }
 
@@ -489,7 +499,9 @@ pub(crate) fn filter(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings
             }
             proxy.settings.bandwidth.push((call.line.clone(), why.is_none()));
         }
-        "spoe" | "fcgi-app" => findings.not_built(call.line.span(), "filter", "it decides what is answered"),
+        // `use-fcgi-app` says it; this line only says where among filters.
+        "fcgi-app" => {}
+        "spoe" => findings.not_built(call.line.span(), "filter", "it decides what is answered"),
         _ => findings.bad_choice(
             word,
             "filter",

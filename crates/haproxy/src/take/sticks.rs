@@ -3,7 +3,7 @@
 use weir_expr::settings::PeerForm;
 use weir_expr::{StickData, StickKey, StickTableConfig, Stored};
 
-use crate::draft::Proxy;
+use crate::draft::{Proxy, SharedTable};
 use crate::findings::Findings;
 use crate::read::{Line, Word};
 use crate::values::{size, time};
@@ -27,7 +27,8 @@ pub(crate) fn stick_table(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Fin
         return;
     }
     let Some(table) = definition(call.line, call.arguments, findings) else { return };
-    proxy.stick_peers = table.peers.map(|peers| (peers, table.form));
+    let (form, receive_only, also_in) = (table.form, table.receive_only, table.also_in);
+    proxy.stick_peers = table.peers.map(|section| SharedTable { section, form, receive_only, also_in });
     proxy.stick_table = Some(table.config);
 }
 
@@ -38,18 +39,24 @@ pub(crate) struct Defined {
     pub(crate) peers: Option<Word>,
     /// Its form among peers. HAProxy counts the end of a text whose length is written.
     pub(crate) form: PeerForm,
+    /// `recv-only`.
+    pub(crate) receive_only: bool,
+    /// `write-to`.
+    pub(crate) also_in: Option<Word>,
 }
 
 /// What stands behind `stick-table`, or behind the name of a table of a `peers` section.
 pub(crate) fn definition(line: &Line, words: &[Word], findings: &mut Findings) -> Option<Defined> {
     let (mut key, mut most, mut expire, mut nopurge, mut store) = (None, None, None, false, Vec::new());
     let (mut peers, mut written_length) = (None, false);
+    let (mut receive_only, mut also_in) = (false, None);
     let mut rest = words.iter().peekable();
     let mut good = true;
     while let Some(word) = rest.next() {
         let name = word.as_str();
         if name == "nopurge" || name == "recv-only" {
             nopurge |= name == "nopurge";
+            receive_only |= name == "recv-only";
             continue;
         }
         if !WORDS.contains(&name) {
@@ -82,7 +89,7 @@ pub(crate) fn definition(line: &Line, words: &[Word], findings: &mut Findings) -
             }
             "srvkey" => findings.tuning(value.span, "srvkey", "servers are known by their names"),
             "peers" => peers = Some(value.clone()),
-            _ => findings.tuning(value.span, name, "what others count is written into the table itself"),
+            _ => also_in = Some(value.clone()),
         }
     }
     match (key, most) {
@@ -97,7 +104,8 @@ pub(crate) fn definition(line: &Line, words: &[Word], findings: &mut Findings) -
                 StickKey::Binary(length) => length,
             };
             let config = StickTableConfig { key, size, expire, nopurge, store };
-            return Some(Defined { config, peers, form: PeerForm { key_size, arrays } });
+            let form = PeerForm { key_size, arrays };
+            return Some(Defined { config, peers, form, receive_only, also_in });
         }
         _ if good => findings
             .missing(line, if key.is_none() { "`type` and its value" } else { "`size` and its value" }),

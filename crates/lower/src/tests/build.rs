@@ -150,6 +150,7 @@ pub(crate) fn endpoint(address: &str) -> Endpoint {
     Endpoint {
         begins: None,
         follows: None,
+        socks: None,
         name: address.into(),
         origin: None,
         address: place,

@@ -149,6 +149,7 @@ pub(crate) fn action(
         index: scope.index.clone(),
         split_path_info: scope.split.clone(),
         pass_request_headers: scope.gateway.pass_request_headers,
+        usual_names: false,
         pass_request_body: scope.gateway.pass_request_body && !memcached,
         keep_connection: scope.keep_connection || memcached,
         settings: scope.gateway.settings.clone(),

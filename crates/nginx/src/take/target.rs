@@ -57,6 +57,7 @@ pub(crate) fn endpoint(name: &str, address: EndpointAddress, span: Span) -> Endp
     Endpoint {
         begins: None,
         follows: None,
+        socks: None,
         name: name.to_owned(),
         origin: Some(span),
         address,

@@ -156,10 +156,10 @@ impl Drop for Running {
 
 impl Group {
     fn new(config: &PeerGroup, tables: &StickTables, now: Millis) -> io::Result<Arc<Self>> {
-        let shared = config
-            .tables
-            .iter()
-            .filter_map(|one| Some(Shared::new(tables.get(one.table.as_str())?.clone(), one)));
+        let shared = config.tables.iter().filter_map(|one| {
+            let also_in = one.also_in.as_ref().and_then(|name| tables.get(name.as_str())).cloned();
+            Some(Shared::new(tables.get(one.table.as_str())?.clone(), one, also_in))
+        });
         let members = config.others.iter().map(|peer| -> io::Result<Member> {
             Ok(Member {
                 peer: peer.clone(),

@@ -326,6 +326,9 @@ impl<'a> Session<'a> {
         let now = self.group.now();
         for at in 0..self.group.tables.len() {
             let table = &self.group.tables[at];
+            if table.receive_only {
+                continue;
+            }
             table.table.look();
             if self.learning.is_some() {
                 continue;
@@ -351,7 +354,7 @@ impl<'a> Session<'a> {
             && self.output.len() < ENOUGH
         {
             self.teaching = match self.group.tables.get(at) {
-                Some(table) if part < table.table.groups() => {
+                Some(table) if !table.receive_only && part < table.table.groups() => {
                     let (entries, last) = table.table.entries(part, now);
                     self.taught[at][part] = Some(last);
                     for entry in entries {

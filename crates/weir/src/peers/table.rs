@@ -20,6 +20,10 @@ pub(super) struct Shared {
     pub(super) table: Arc<StickTable>,
     /// Its name among peers.
     pub(super) name: Box<[u8]>,
+    /// Nobody is told of it.
+    pub(super) receive_only: bool,
+    /// The table that servers and tags which others tell of are noted in, too.
+    also_in: Option<Arc<StickTable>>,
     key_size: u32,
     /// What is told of each entry, in the order of the protocol, and where an entry has it.
     fields: Vec<(Field, Vec<usize>)>,
@@ -46,7 +50,7 @@ fn data_of(number: u8, at: u8) -> Option<StickData> {
 }
 
 impl Shared {
-    pub(super) fn new(table: Arc<StickTable>, shared: &PeerTable) -> Self {
+    pub(super) fn new(table: Arc<StickTable>, shared: &PeerTable, also_in: Option<Arc<StickTable>>) -> Self {
         let mut fields: BTreeMap<u8, (Field, Vec<usize>)> = BTreeMap::new();
         for (place, data) in table.kinds().enumerate() {
             let Some((kind, _)) = number_of(data, shared.form.arrays) else { continue };
@@ -61,6 +65,8 @@ impl Shared {
         Self {
             table,
             name: shared.shared_as.as_bytes().into(),
+            receive_only: shared.receive_only,
+            also_in,
             key_size: shared.form.key_size,
             fields: fields.into_values().collect(),
         }
@@ -130,6 +136,13 @@ impl Shared {
         let expires_in = expires_in.filter(|left| *left > 0).map(u64::from);
         // A table that is full, or a key that cannot be: it is not learnt.
         let _ = self.table.learn(entry.key, expires_in, &values, told, now);
+        if let Some(also) = &self.also_in {
+            // What is counted would be counted again by whoever is told in turn.
+            let noted =
+                |(data, _): &(StickData, StickValue)| matches!(data, StickData::ServerId | StickData::Gpt(_));
+            let values: Vec<_> = values.into_iter().filter(noted).collect();
+            let _ = also.learn(entry.key, expires_in, &values, &[], now);
+        }
     }
 }
 

@@ -29,9 +29,7 @@ pub(crate) async fn serve<D: Downstream>(
 ) -> Next<Box<MemoryRest>> {
     let Some(response) = taken(exchange) else { return Next::Status(500) };
     prepare(exchange, &response);
-    if let Some(program) = &installed.plan.route(exchange.route).response_program
-        && let Some(instead) = rules::run(exchange, program)
-    {
+    if let Some(instead) = rules::run(exchange, down, installed).await {
         exchange.response.fields.clear();
         return instead;
     }

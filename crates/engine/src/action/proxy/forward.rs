@@ -4,8 +4,10 @@
 //! Never: carries the body; `relay` does.
 //! Driven by: the proxy action, once an endpoint answered.
 
+use std::sync::Arc;
+
 use weir_http::Framing;
-use weir_plan::Proxy;
+use weir_plan::{Program, Proxy};
 use weir_policy::idle::History;
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Step};
@@ -14,6 +16,7 @@ use super::ending::{ProxiedRest, relayed_to};
 use super::relay::{self, Keeping, ReadAhead, Relay, Relayed, Source, relay};
 use crate::action::cached::keep;
 use crate::action::later::{self, Later};
+use crate::action::rules::Judged;
 use crate::action::{lasting, rewrite, rules, settle, tunnel};
 use crate::answer::respond;
 use crate::exchange::{BodySize, Downstream, Exchange, Next};
@@ -27,6 +30,8 @@ use crate::worker::watch::Ends;
 pub(super) enum Goes<'a> {
     /// It is over, or another takes its place.
     Over(Next<Later>),
+    /// Rules about it have to wait.
+    Judged(Box<Head>, Arc<Program>),
     /// As a tunnel.
     Tunnel(Box<ClientConnection>, Attempting, LeaseEnd),
     /// As a body that has to be waited for.
@@ -48,9 +53,18 @@ pub(super) async fn go_on<'a, D: Downstream>(
     down: &mut D,
     attempts: &Attempts<'a>,
     proxy: &Proxy,
-    goes: Goes<'a>,
+    mut goes: Goes<'a>,
 ) -> Next<Later> {
+    if let Goes::Judged(head, program) = goes {
+        if let Some(instead) = rules::go_on(exchange, down, &program).await {
+            head.refuse(exchange, attempts);
+            return instead;
+        }
+        goes = judged(exchange, down, attempts, proxy, *head);
+    }
     match goes {
+        // Rules were waited for.
+        Goes::Judged(..) => Next::Status(500),
         Goes::Over(next) => next,
         Goes::Tunnel(conn, counted, lease) => {
             let upgraded = tunnel::upgraded(exchange, down, proxy, conn, counted, lease).await;
@@ -70,12 +84,15 @@ pub(super) fn begin<'a, D: Downstream>(
     answered: Answered<Box<ClientConnection>>,
 ) -> Goes<'a> {
     let installed = attempts.installed;
-    let Answered { link: mut conn, key, history, picked, destination, lease, mut counted } = answered;
+    let Answered { link: conn, key, history, picked, destination, lease, counted } = answered;
     let method = exchange.upstream_method();
     let response = conn.response();
     let status = response.status();
     let reusable = response.reusable(method) && !asked.close;
     exchange.response.status = status;
+    if let Some(attempt) = exchange.attempts.last_mut() {
+        attempt.protocol = Some(response.version().as_str());
+    }
     crate::exchange::sticks::answered(exchange, status);
     exchange.response.upstream_fields.load(conn.head_bytes(), response.headers());
     let reason = response.reason();
@@ -88,13 +105,53 @@ pub(super) fn begin<'a, D: Downstream>(
         return Goes::Over(Next::Done);
     }
     rewrite::take_fields(exchange, proxy);
-    if let Some(program) = &installed.plan.route(exchange.route).response_program
-        && let Some(instead) = rules::run(exchange, program)
-    {
+    let head = Head { conn, key, history, picked, destination, lease, counted, reusable, status };
+    if let Some(program) = &installed.plan.route(exchange.route).response_program {
+        match rules::judge(exchange, program) {
+            Judged::Passed => {}
+            Judged::Instead(instead) => {
+                head.refuse(exchange, attempts);
+                return Goes::Over(instead);
+            }
+            Judged::Waits => return Goes::Judged(Box::new(head), program.clone()),
+        }
+    }
+    judged(exchange, down, attempts, proxy, head)
+}
+
+/// The head of an answer that rules judge.
+pub(super) struct Head {
+    conn: Box<ClientConnection>,
+    key: IdleKey,
+    history: History,
+    picked: Picked,
+    destination: Destination,
+    lease: LeaseEnd,
+    counted: Attempting,
+    reusable: bool,
+    status: u16,
+}
+
+impl Head {
+    /// Another answer takes its place.
+    fn refuse(self, exchange: &mut Exchange, attempts: &Attempts<'_>) {
+        let Self { conn, key, history, picked, destination, counted, reusable, .. } = self;
         let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
         unwanted.end(exchange, attempts, counted);
-        return Goes::Over(instead);
     }
+}
+
+/// Goes on with an answer that rules let pass.
+fn judged<'a, D: Downstream>(
+    exchange: &mut Exchange,
+    down: &mut D,
+    attempts: &Attempts<'a>,
+    proxy: &Proxy,
+    head: Head,
+) -> Goes<'a> {
+    let installed = attempts.installed;
+    let Head { mut conn, key, history, picked, destination, lease, mut counted, reusable, status } = head;
+    let method = exchange.upstream_method();
     sticky::set(exchange, installed, &picked);
     stick::learn(exchange, installed, &picked);
     if status == 101 {

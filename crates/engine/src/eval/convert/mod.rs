@@ -6,6 +6,7 @@
 
 mod dates;
 mod digests;
+mod distcc;
 mod encrypted;
 mod fix;
 mod json;
@@ -13,6 +14,7 @@ mod language;
 mod lenient;
 mod mqtt;
 mod node;
+mod packet;
 mod payload;
 mod protobuf;
 mod routine;
@@ -174,7 +176,11 @@ pub(crate) fn fuzz(data: &[u8]) {
             assert!(!(fix::is_valid(value) && mqtt::is_valid(value)));
             assert!(payload::rdp_cookie(value, path).is_none_or(|found| found.len() <= value.len()));
         }
-        6 => assert!(node::parts(value).is_none_or(|(name, _)| name.len() <= value.len())),
+        6 => {
+            within(packet::fuzz(value, path.len() as u8));
+            assert!(distcc::body(value, path, kind).is_none_or(|body| body.len() <= value.len()));
+            assert!(node::parts(value).is_none_or(|(name, _)| name.len() <= value.len()));
+        }
         _ => {
             let found = language::best(value, path, b"");
             assert!(found.is_none_or(|found| path.split(|byte| *byte == b';').any(|one| one == found)));

@@ -3,14 +3,15 @@
 //! Owns: what each takes, and the short ones themselves.
 //! Driven by: a step of a conversion, with its arguments.
 
-use weir_expr::{Count, Routine, number};
+use weir_expr::{Count, Routine, When, number};
 use weir_policy::hash;
 
 use super::lenient::STANDARD_LENIENT;
 use super::{
-    dates, digests, encrypted, fix, json, language, mqtt, node, payload, protobuf, token, verify_names,
+    dates, digests, distcc, encrypted, fix, json, language, mqtt, node, packet, payload, protobuf, token,
+    verify_names,
 };
-use crate::exchange::Traffic;
+use crate::exchange::{Ending, Traffic};
 
 /// What a routine makes of a value; `None` if there is nothing.
 pub(super) fn call(
@@ -72,8 +73,31 @@ pub(super) fn call(
         Routine::Sized => payload::sized(&value, at(0), at(1), at(2)),
         Routine::Whole => payload::whole(&value, at(0), at(1)),
         Routine::IsHttp => flag(payload::is_http(&value)),
+        Routine::ReverseDomain => {
+            let labels: Vec<&[u8]> = value.split(|byte| *byte == b'.').rev().collect();
+            Some(labels.join(&b'.'))
+        }
+        Routine::DistccParam => distcc::param(&value, at(0), at(1)).and_then(shown),
+        Routine::DistccBody => distcc::body(&value, at(0), at(1)).map(<[u8]>::to_vec),
+        Routine::When(when) => holds(traffic, when).then_some(value),
+        Routine::Packet(part) => packet::part(&value, part),
         Routine::Hello(part) => payload::of_hello(&value, part),
         Routine::VerifyName => verify_names::of(number(&value)).map(|name| name.as_bytes().to_vec()),
+    }
+}
+
+/// Whether something holds of an exchange or session.
+fn holds(traffic: &impl Traffic, when: When) -> bool {
+    let failed = !matches!(traffic.ending, Ending::Normal | Ending::Local);
+    let forwarded = !traffic.attempts.is_empty();
+    let own = !forwarded && traffic.ending == Ending::Local;
+    match when {
+        When::Error => failed,
+        When::Normal => !failed,
+        When::Forwarded => forwarded,
+        When::Own => own,
+        When::Processed => forwarded || own,
+        When::Stopping => traffic.worker.is_leaving(),
     }
 }
 

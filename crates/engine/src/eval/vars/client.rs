@@ -47,6 +47,11 @@ pub(super) fn append(traffic: &Core, var: ClientVar<'_>, out: &mut Vec<u8>) -> b
         ClientVar::SocketPeerPort => number(out, client.far_end().map(|(_, port)| u64::from(port))),
         ClientVar::SocketLocalAddr => address(out, client.own_end().map(|(ip, _)| ip), traffic),
         ClientVar::SocketLocalPort => number(out, client.own_end().map(|(_, port)| u64::from(port))),
+        ClientVar::ListenerName => {
+            let found = traffic.worker.for_listener(client.listener);
+            let name = found.as_ref().map(|(installed, ix, _)| &*installed.plan.listener(*ix).name);
+            extend(out, name.map(str::as_bytes))
+        }
         ClientVar::ConnectionSerial => number(out, Some(client.serial)),
         ClientVar::ConnectionRequests => number(out, Some(client.requests.get())),
         ClientVar::ConnectionTime => seconds(out, traffic.now().saturating_duration_since(client.accepted)),

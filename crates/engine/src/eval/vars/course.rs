@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_expr::{Count, CourseVar, KeptIn, LocalOf, Moment, PriorityOf, Timer};
 use weir_plan::Action;
 
-use super::write::{extend, number, seconds, text_of};
+use super::write::{display, extend, number, seconds, text_of};
 use crate::exchange::{Core, Ending, Exchange, Traffic};
 
 /// Appends the value of a variable about how it went; false if there is none.
@@ -49,9 +49,11 @@ pub(super) fn append(traffic: &impl Traffic, var: CourseVar<'_>, out: &mut Vec<u
             write!(out, "{}", at.as_micros()).is_ok()
         }
         CourseVar::Redispatched => number(out, Some(was_redispatched(traffic).into())),
+        CourseVar::Resolved => {
+            traffic.own.as_ref().and_then(|own| own.resolved).is_some_and(|ip| display(out, ip))
+        }
         CourseVar::Priority(of) => {
-            let own = traffic.exchange().and_then(|exchange| exchange.own.as_deref());
-            let (class, offset) = own.map_or((0, 0), |own| own.priority);
+            let (class, offset) = traffic.own.as_deref().map_or((0, 0), |own| own.priority);
             match of {
                 PriorityOf::Class => write!(out, "{class}").is_ok(),
                 PriorityOf::Offset => write!(out, "{offset}").is_ok(),
@@ -128,7 +130,7 @@ fn count_of(traffic: &Core, count: Count) -> u64 {
         Count::UsableEndpoints => traffic.usable_endpoints(),
         Count::Attempts => traffic.attempts.len().saturating_sub(1) as u64,
         // Asked of pools by name alone.
-        Count::AverageQueue | Count::FreeSlots | Count::SessionRate => 0,
+        Count::AverageQueue | Count::FreeSlots | Count::FreePlaces | Count::SessionRate => 0,
     }
 }
 

@@ -5,7 +5,7 @@ use weir_http::{HeaderId, Version};
 
 use super::client::append_address;
 use super::message;
-use super::write::{display, extend, number, text_of};
+use super::write::{extend, number, text_of};
 use crate::eval::cgi;
 use crate::exchange::Exchange;
 use crate::exchange::fields::FieldName;
@@ -56,9 +56,6 @@ pub(super) fn append(exchange: &Exchange, var: RequestVar<'_>, out: &mut Vec<u8>
         RequestVar::ContentType => extend(out, request.fields.first(HeaderId::ContentType)),
         RequestVar::CurrentTimeout(of) => {
             number(out, exchange.timeout_of(*of).map(|time| time.as_millis() as u64))
-        }
-        RequestVar::Resolved => {
-            exchange.own.as_ref().and_then(|own| own.resolved).is_some_and(|ip| display(out, ip))
         }
         RequestVar::RequestBody => extend(out, exchange.body.in_memory()),
         RequestVar::RequestBodyFile => {

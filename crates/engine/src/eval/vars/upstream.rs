@@ -44,6 +44,10 @@ pub(super) fn append(traffic: &impl Traffic, var: UpstreamVar<'_>, out: &mut Vec
         UpstreamVar::EndpointReused => {
             number(out, traffic.attempts.last().map(|attempt| u64::from(attempt.reused)))
         }
+        UpstreamVar::EndpointProtocol => {
+            let protocol = traffic.attempts.last().and_then(|attempt| attempt.protocol);
+            extend(out, protocol.map(str::as_bytes))
+        }
         UpstreamVar::EndpointLocalAddr => local_end(traffic).is_some_and(|local| display(out, local.ip())),
         UpstreamVar::EndpointLocalPort => local_end(traffic).is_some_and(|local| display(out, local.port())),
         UpstreamVar::EndpointAddr => last_address(traffic).is_some_and(|(ip, _)| display(out, ip)),

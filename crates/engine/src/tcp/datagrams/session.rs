@@ -23,6 +23,7 @@ use crate::upstream::{DatagramPeer, DatagramReach, resolve};
 use crate::worker::Worker;
 use crate::worker::connection_counts::CountedConnection;
 use crate::worker::race::{Either, race};
+use crate::worker::watch::Watched;
 
 /// Serves a session. Its first datagram is in the inbox.
 pub(crate) async fn serve(worker: Rc<Worker>, seat: Seat, client: Rc<Client>, counted: CountedConnection) {
@@ -74,10 +75,12 @@ async fn begin(session: &mut Session, seat: &Seat) -> Begun {
         return Begun::Ended(status);
     }
     session.enter_zone();
-    if is_refused(session, service.program.as_deref()) {
+    if is_refused(session, &Watched::Nobody, service.program.as_deref()).await {
         return Begun::Ended(403);
     }
-    let Some(action) = chosen(session, &service.action) else { return Begun::Ended(403) };
+    let Some(action) = chosen(session, &Watched::Nobody, &service.action).await else {
+        return Begun::Ended(403);
+    };
     match action {
         TcpAction::Respond(template) => match reply(session, template) {
             Ok(text) => {

@@ -202,6 +202,7 @@ impl<'a> Played<'a> {
             timeout: self.due.saturating_duration_since(weir_rt::now()).max(Duration::from_millis(1)),
             local: None,
             keepalive: false,
+            socks: self.endpoint.socks.filter(|socks| socks.checks).map(|socks| socks.address),
             proxy: connect.send_proxy.map(|version| (version, None, None)),
             tls: tls.map(|tls| (made.client(tls.config), &*name)),
         };
