@@ -45,7 +45,7 @@ pub use weir_rt::IoChoice;
 use weir_telemetry::Detail;
 
 use entry::run::Handle;
-use upstream::{health, names};
+use upstream::{health, names, stapling};
 use worker::command::{Command, Crew, SocketKey};
 use worker::prepared::Prepared;
 use worker::shared::Shared;
@@ -101,6 +101,7 @@ impl Engine {
         layer::review(&shared, &prepared.plan);
         let crew = Arc::new(Crew::default());
         names::follow(&shared, &crew, &prepared)?;
+        stapling::follow(&shared, &crew, &prepared)?;
         health::follow(&shared, &crew, &prepared)?;
         let telling = shared.clone();
         weir_rt::compare_sendfile(move |cost| telling.tell_sendfile(cost));
@@ -131,6 +132,7 @@ impl Engine {
         self.shared.last_reload.store(shared::unix_seconds(), Ordering::Relaxed);
         layer::review(&self.shared, &self.prepared.plan);
         names::follow(&self.shared, &self.crew, &self.prepared)?;
+        stapling::follow(&self.shared, &self.crew, &self.prepared)?;
         health::follow(&self.shared, &self.crew, &self.prepared)?;
         self.resize(workers.max(1))?;
         self.install(sockets)?;
@@ -204,7 +206,11 @@ impl Engine {
     /// One line that says why it cannot be; nothing has changed then.
     pub fn change(&self, change: Change) -> Result<(), String> {
         let endpoints = matches!(change, Change::Endpoints { .. });
+        let certificate = matches!(change, Change::Certificate { .. });
         layer::make(&self.shared, &self.crew, &self.prepared, change)?;
+        if certificate {
+            stapling::follow(&self.shared, &self.crew, &self.prepared)?;
+        }
         if endpoints {
             names::follow(&self.shared, &self.crew, &self.prepared)?;
             health::begin_late(&self.shared, &self.crew, &self.prepared)?;
@@ -307,7 +313,8 @@ impl Engine {
     /// # Errors
     /// Nothing uses it, or it cannot be used.
     pub fn show_issued(&self, name: &str) -> Result<(), String> {
-        layer::show_issued(&self.shared, &self.crew, &self.prepared, name)
+        layer::show_issued(&self.shared, &self.crew, &self.prepared, name)?;
+        stapling::follow(&self.shared, &self.crew, &self.prepared)
     }
 
     /// Writes a line to the error log of the process.

@@ -15,6 +15,7 @@ mod dav;
 pub mod form;
 mod json;
 pub mod networks;
+pub mod offered;
 mod routine;
 pub mod settings;
 mod source;

@@ -245,6 +245,10 @@ variables! {
         TlsCipher => "tls.cipher";
         /// Key-exchange group (`$ssl_curve`).
         TlsCurve => "tls.curve";
+        /// The suites that the client offers (`$ssl_ciphers`).
+        TlsOfferedCiphers => "tls.offered.ciphers";
+        /// The groups that the client offers (`$ssl_curves`).
+        TlsOfferedGroups => "tls.offered.groups";
         /// SNI as sent (`$ssl_server_name`, HAProxy `ssl_fc_sni`).
         TlsServerName => "tls.server_name";
         /// Negotiated application protocol (`$ssl_alpn_protocol`).

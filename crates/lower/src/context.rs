@@ -134,6 +134,10 @@ impl<'m> Cx<'m> {
             matches!(var, weir_model::Var::EndpointLocalAddr | weir_model::Var::EndpointLocalPort)
         };
         self.plan.notes_local_ends |= template.vars().any(is_local);
+        let is_offer = |var: &weir_model::Var| {
+            matches!(var, weir_model::Var::TlsOfferedCiphers | weir_model::Var::TlsOfferedGroups)
+        };
+        self.plan.notes_offers |= template.vars().any(is_offer);
         self.plan.notes_endpoint_tls |=
             template.vars().any(|var| matches!(var, weir_model::Var::EndpointTls(_)));
         match resolved {

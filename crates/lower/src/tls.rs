@@ -67,6 +67,8 @@ impl<'m> Cx<'m> {
                 alpn: default::alpn(&identity.alpn, http),
                 record_size: identity.record_size,
                 early_data: identity.early_data,
+                stapling: identity.stapling.as_ref().map(|stapling| cx.stapling(stapling)),
+                compress_certificates: identity.compress_certificates,
                 staple: identity.staple.as_ref().and_then(|pem| cx.staple(pem)),
             };
             let (ix, new) = cx.tls_ix(compiled);
@@ -89,6 +91,18 @@ impl<'m> Cx<'m> {
         let finding = Diagnostic::error("tls::bad-ticket-key", title);
         self.of(key, |cx| cx.report(finding.help("make one by `openssl rand 80 > FILE`")));
         None
+    }
+
+    fn stapling(&mut self, stapling: &model::Stapling) -> plan::Stapling {
+        let trusted =
+            stapling.trusted.iter().filter_map(|pem| self.certificates("the file of trusted CAs", pem));
+        plan::Stapling {
+            trusted: trusted.collect(),
+            responder: stapling.responder.clone(),
+            verify: stapling.verify,
+            least: stapling.least,
+            most: stapling.most,
+        }
     }
 
     fn staple(&mut self, pem: &model::Pem) -> Option<Pem> {

@@ -79,9 +79,30 @@ pub struct TlsIdentity {
     /// Requests may come before a resumed handshake is complete, which somebody else may send again (`ssl_early_data`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub early_data: bool,
+    /// OCSP responders are asked for what the certificates are shown with (`ssl_stapling`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stapling: Option<Stapling>,
+    /// Certificates are sent compressed to clients that can unpack them (`ssl_certificate_compression`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub compress_certificates: bool,
     /// An OCSP response (DER) that clients are shown with the certificate (`ssl_stapling_file`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staple: Option<Pem>,
+}
+
+/// How OCSP responders are asked about own certificates.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stapling {
+    /// Whom to ask, whatever the certificate says.
+    pub responder: Option<String>,
+    /// The certificate has to come from one of `trusted`, too. That a response is the issuer's is verified in any case.
+    pub verify: bool,
+    /// Trusted CAs; the issuer of a certificate may be among them, if its chain lacks it.
+    pub trusted: Vec<Pem>,
+    /// Shortest time between two questions about a certificate, in seconds, unless its response would be over by then.
+    pub least: u64,
+    /// Longest time between two questions, in seconds.
+    pub most: u64,
 }
 
 /// Certificates, a key, a revocation list (PEM) or pass phrases.

@@ -213,6 +213,9 @@ pub struct Plan {
     /// Somebody asks what TLS with endpoints is like; otherwise it is not noted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub notes_endpoint_tls: bool,
+    /// Somebody asks what clients offer as they begin TLS; otherwise it is not noted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub notes_offers: bool,
     /// Somebody asks for our own ends of connections to endpoints; otherwise they are not noted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub notes_local_ends: bool,

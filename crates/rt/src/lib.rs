@@ -115,9 +115,10 @@ pub use tls::fuzzing;
 pub use tls::tls_library;
 pub use tls::{
     AcceptError, CertFacts, CertFailure, CertInfo, CertKey, CertName, CertView, ClientAuth, ClientAuthMode,
-    ClientCert, ClientHello, ClientTls, ClientTlsConfig, Digest, Early, ListFacts, ServerTls,
-    ServerTlsConfig, ServerVerify, SessionCache, Tickets, TlsConfigError, TlsStream, TlsVersion, Trust,
-    cert_facts, cert_names, first_certificate, is_alert, is_truncated, list_facts, public_key,
+    ClientCert, ClientHello, ClientTls, ClientTlsConfig, Digest, Early, ListFacts, OcspAnswer, OcspFault,
+    OcspQuestion, OcspStatus, ServerTls, ServerTlsConfig, ServerVerify, SessionCache, Tickets,
+    TlsConfigError, TlsStream, TlsVersion, Trust, cert_facts, cert_names, first_certificate, is_alert,
+    is_truncated, list_facts, public_key,
 };
 pub use turn::fair;
 pub use udp::{UdpSocket, bind_udp, probe_udp, takes_datagrams};

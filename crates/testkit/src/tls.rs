@@ -7,13 +7,15 @@
 use crate::cert::Certificate;
 use crate::wire::Wire;
 use rustls::client::Resumption;
+use rustls::compress::{CertDecompressor, DecompressionFailed};
 use rustls::{
-    ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion, RootCertStore, ServerConfig,
-    ServerConnection, StreamOwned,
+    CertificateCompressionAlgorithm, ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion,
+    RootCertStore, ServerConfig, ServerConnection, StreamOwned,
 };
 use rustls_pki_types::ServerName;
 use std::io;
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// How a client speaks TLS.
@@ -25,6 +27,7 @@ pub struct TlsOptions {
     versions: Vec<&'static rustls::SupportedProtocolVersion>,
     resumption: Option<Resumption>,
     early: bool,
+    unpacker: Option<&'static Unpacker>,
     identity: Option<Certificate>,
     /// Made once and shared by clones: rustls resumes a session only under the very configuration that it was stored by.
     built: Arc<OnceLock<Arc<ClientConfig>>>,
@@ -41,6 +44,7 @@ impl TlsOptions {
             versions: vec![&rustls::version::TLS13, &rustls::version::TLS12],
             resumption: None,
             early: false,
+            unpacker: None,
             identity: None,
             built: Arc::default(),
         }
@@ -93,6 +97,21 @@ impl TlsOptions {
         options
     }
 
+    /// Takes certificates that this algorithm (`zlib` or `brotli`) has packed, and counts them. `unpack` fills its second
+    /// argument.
+    #[must_use]
+    pub fn unpacking(mut self, algorithm: &str, unpack: Unpack) -> (Self, &'static AtomicUsize) {
+        self.built = Arc::default();
+        let algorithm = match algorithm {
+            "zlib" => CertificateCompressionAlgorithm::Zlib,
+            _ => CertificateCompressionAlgorithm::Brotli,
+        };
+        // The library keeps such things for as long as the process lives.
+        let unpacker = Box::leak(Box::new(Unpacker { algorithm, unpack, count: AtomicUsize::new(0) }));
+        self.unpacker = Some(unpacker);
+        (self, &unpacker.count)
+    }
+
     /// Presents a client certificate when asked.
     #[must_use]
     pub fn identity(mut self, certificate: &Certificate) -> Self {
@@ -128,6 +147,8 @@ impl TlsOptions {
             }
         };
         config.enable_early_data = self.early;
+        config.cert_decompressors =
+            self.unpacker.iter().map(|unpacker| *unpacker as &dyn CertDecompressor).collect();
         config.alpn_protocols.clone_from(&self.alpn);
         config.resumption = self.resumption.clone().unwrap_or_else(Resumption::disabled);
         config
@@ -153,6 +174,27 @@ impl TlsOptions {
     #[must_use]
     pub fn server_name(&self) -> ServerName<'static> {
         ServerName::try_from(self.name.clone()).expect("the name is a host name or an address")
+    }
+}
+
+/// Unpacks its first argument into its second; false: it cannot.
+pub type Unpack = fn(&[u8], &mut [u8]) -> bool;
+
+#[derive(Debug)]
+struct Unpacker {
+    algorithm: CertificateCompressionAlgorithm,
+    unpack: Unpack,
+    count: AtomicUsize,
+}
+
+impl CertDecompressor for Unpacker {
+    fn decompress(&self, input: &[u8], output: &mut [u8]) -> Result<(), DecompressionFailed> {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        if (self.unpack)(input, output) { Ok(()) } else { Err(DecompressionFailed) }
+    }
+
+    fn algorithm(&self) -> CertificateCompressionAlgorithm {
+        self.algorithm
     }
 }
 

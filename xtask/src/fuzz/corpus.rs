@@ -17,7 +17,7 @@ pub(super) fn of(name: &str) -> Vec<Vec<u8>> {
         "stats_page" => texts(STATS, ".none"),
         "console_line" => texts(CONSOLE, ".none"),
         "tls_hello" => http("http_hello"),
-        "tls_certificate" | "tls_version1" | "tls_ticket" => certificates(),
+        "tls_certificate" | "tls_version1" | "tls_ticket" | "tls_ocsp" => certificates(),
         "tls_revocation_list" => vec![revocations()],
         "tls_key" => texts(KEYS, ".none"),
         "tls_pem" => vec![certificate_pem(), KEYS.concat().into_bytes()],

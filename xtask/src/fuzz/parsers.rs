@@ -48,6 +48,7 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("rt/src/tls/facts.rs", &["tls_certificate", "tls_pem", "tls_revocation_list"]),
     ("rt/src/tls/hello.rs", &["tls_hello"]),
     ("rt/src/tls/key.rs", &["tls_key", "tls_pem"]),
+    ("rt/src/tls/ocsp.rs", &["tls_ocsp"]),
     ("rt/src/tls/tickets.rs", &["tls_ticket"]),
     ("rt/src/tls/trust.rs", &["tls_certificate", "tls_revocation_list"]),
     ("rt/src/tls/version1.rs", &["tls_version1"]),

@@ -39,7 +39,11 @@ pub(crate) async fn settle(
         timer.run(proxy_header(&stream, client, believed, ahead)).await.ok()??;
     }
     let Some(tls) = &listener.tls else { return Some(Conn::Plain(stream)) };
+    let offered = std::cell::OnceCell::new();
     let select = async |hello: &ClientHello| {
+        if installed.plan.notes_offers {
+            let _ = offered.set(Box::new((hello.suites.clone(), hello.groups.clone())));
+        }
         if installed.plan.acme.is_used() && hello.alpn.len() == 1 && hello.alpn[0] == PROOF {
             return Box::pin(proof(worker, client, hello)).await;
         }
@@ -74,7 +78,7 @@ pub(crate) async fn settle(
                 return None;
             }
             client.end_handshakes();
-            client.tls = Some(Box::new(facts(&stream)));
+            client.tls = Some(Box::new(TlsFacts { offered: offered.into_inner(), ..facts(&stream) }));
             worker.counters.handshake(client.listener, stream.resumed());
             in_zone(worker, installed, &listener.service, stream.server_name(), Some(stream.resumed()));
             Some(Conn::Tls(stream))
@@ -218,6 +222,7 @@ fn facts(stream: &TlsStream) -> TlsFacts {
         protocol: stream.version().name(),
         cipher: stream.cipher(),
         curve: stream.group().map(Into::into).unwrap_or_default(),
+        offered: None,
         server_name: stream.server_name().map(Into::into),
         alpn: stream.alpn().map(Into::into),
         resumed: stream.resumed(),

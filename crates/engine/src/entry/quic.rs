@@ -266,6 +266,7 @@ async fn serve(
 ) {
     let Some((installed, ix, _)) = worker.for_listener(client.listener) else { return };
     let Service::Http(hosts) = &installed.plan.listener(ix).service else { return };
+    let offers = installed.plan.notes_offers;
     let timer = Timer::new();
     timer.arm(installed.plan.site(hosts.default_value()).client.header_timeout);
     drop(installed);
@@ -302,7 +303,7 @@ async fn serve(
     }
     client.end_handshakes();
     worker.counters.handshake(client.listener, facts.resumed);
-    client.tls = Some(Box::new(told(facts)));
+    client.tls = Some(Box::new(told(facts, offers)));
     counted.encrypt();
     crate::http::h3::serve(worker, counted, quic, Rc::new(client), timer).await;
 }
@@ -321,7 +322,7 @@ async fn rest(quic: QuicConnection) {
     .await;
 }
 
-fn told(facts: QuicFacts) -> TlsFacts {
+fn told(facts: QuicFacts, offers: bool) -> TlsFacts {
     let verified = match (&facts.certificate, facts.failure) {
         (None, _) => Verified::None,
         (Some(_), failure) => failure.map_or(Verified::Success, Verified::Failed),
@@ -330,6 +331,7 @@ fn told(facts: QuicFacts) -> TlsFacts {
         protocol: facts.version.name(),
         cipher: facts.cipher,
         curve: facts.group.map(Into::into).unwrap_or_default(),
+        offered: offers.then(|| Box::new((facts.suites, facts.groups))),
         server_name: facts.server_name.map(Into::into),
         alpn: facts.alpn.map(Into::into),
         resumed: facts.resumed,

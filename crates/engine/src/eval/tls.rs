@@ -16,6 +16,14 @@ pub(super) fn append(facts: &TlsFacts, var: TlsVar<'_>, out: &mut Vec<u8>) -> bo
         TlsVar::TlsProtocol => text(facts.protocol, out),
         TlsVar::TlsCipher => text(facts.cipher, out),
         TlsVar::TlsCurve => text(&facts.curve, out),
+        TlsVar::TlsOfferedCiphers => facts.offered.as_ref().is_some_and(|offered| {
+            weir_expr::offered::suites(&offered.0, out);
+            !offered.0.is_empty()
+        }),
+        TlsVar::TlsOfferedGroups => facts.offered.as_ref().is_some_and(|offered| {
+            weir_expr::offered::groups(&offered.1, out);
+            !offered.1.is_empty()
+        }),
         TlsVar::TlsServerName => facts.server_name.as_deref().is_some_and(|name| text(name, out)),
         TlsVar::TlsAlpn => {
             out.extend_from_slice(facts.alpn.as_deref().unwrap_or_default());

@@ -17,6 +17,8 @@ pub(crate) struct TlsFacts {
     pub(crate) cipher: &'static str,
     /// Key-exchange group.
     pub(crate) curve: Box<str>,
+    /// Suites and groups that the client offers, where somebody asks for them.
+    pub(crate) offered: Option<Box<(Vec<u8>, Vec<u8>)>>,
     /// Name sent by the client.
     pub(crate) server_name: Option<Box<str>>,
     /// Protocol agreed on.
@@ -41,6 +43,7 @@ impl TlsFacts {
             protocol: "",
             cipher: "",
             curve: Box::default(),
+            offered: None,
             server_name: server_name.map(Into::into),
             alpn: None,
             resumed: false,

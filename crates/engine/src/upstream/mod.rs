@@ -19,6 +19,7 @@ pub(crate) mod names;
 mod observe;
 mod picker;
 pub(crate) mod request;
+pub(crate) mod stapling;
 pub(crate) mod stick;
 pub(crate) mod sticky;
 mod target;

@@ -122,6 +122,8 @@ pub(crate) struct Crew {
     pub(crate) checks: OnceLock<Sender<Option<Arc<Prepared>>>>,
     /// The thread that follows names, once there is one.
     pub(crate) names: OnceLock<tokio::sync::mpsc::UnboundedSender<Follow>>,
+    /// The thread that asks OCSP responders, once there is one.
+    pub(crate) staples: OnceLock<tokio::sync::mpsc::UnboundedSender<Arc<Prepared>>>,
 }
 
 impl Crew {

@@ -8,7 +8,9 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -100,6 +102,22 @@ pub(crate) async fn look_up(clients: &RefCell<Clients>, resolver: &Resolver, nam
     let found = found.unwrap_or_else(|_| Err(Failed::new(NameFailure::Timeout, TIMED_OUT)));
     count(resolver, found.as_ref().err().map(|failed| failed.words.as_str()));
     found
+}
+
+/// Looks up the names of whom requests of our own go to.
+pub(crate) struct Asked(pub(crate) Arc<Resolver>);
+
+impl weir_fetch::Lookup for Asked {
+    fn lookup(&self, host: &str) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+        let (key, host) = (ResolverKey::of(&self.0), host.trim_end_matches('.').to_owned());
+        Box::pin(async move {
+            let found = match key {
+                None => ask_system(host).await,
+                Some(key) => ask(&client(&key).map_err(io::Error::other)?, &key, &host).await,
+            };
+            found.map(|(addresses, _)| addresses).map_err(|failed| io::Error::other(failed.words))
+        })
+    }
 }
 
 /// What was asked of the resolvers that have a zone. Whoever asks waits for a name server: a lock is nothing beside it.
@@ -275,10 +293,7 @@ fn serve(questions: &mut mpsc::Receiver<Question>) {
     });
 }
 
-fn client_for(clients: &mut Clients, key: &Arc<ResolverKey>) -> Result<Rc<TokioResolver>, String> {
-    if let Some(client) = clients.get(key) {
-        return Ok(client.clone());
-    }
+fn client(key: &ResolverKey) -> Result<TokioResolver, String> {
     let servers = key.servers.iter().map(|server| {
         let mut udp = ConnectionConfig::udp();
         udp.port = server.port();
@@ -297,7 +312,14 @@ fn client_for(clients: &mut Clients, key: &Arc<ResolverKey>) -> Result<Rc<TokioR
         (false, true) => hickory_resolver::config::LookupIpStrategy::Ipv6Only,
         _ => hickory_resolver::config::LookupIpStrategy::Ipv4AndIpv6,
     };
-    let client = Rc::new(builder.build().map_err(|error| error.to_string())?);
+    builder.build().map_err(|error| error.to_string())
+}
+
+fn client_for(clients: &mut Clients, key: &Arc<ResolverKey>) -> Result<Rc<TokioResolver>, String> {
+    if let Some(client) = clients.get(key) {
+        return Ok(client.clone());
+    }
+    let client = Rc::new(client(key)?);
     if clients.len() >= 64 {
         clients.clear();
     }

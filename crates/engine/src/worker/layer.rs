@@ -134,6 +134,7 @@ fn replace_certificate(
         false => shared.pair_in_place_of(other),
     };
     let given = Given { pair: &given, pem: &|name| shared.changes.trust(name) };
+    let _held = prepared.tls.hold();
     let made = prepared.tls.now().again(shared, &prepared.plan, name, given)?;
     shared.changes.note(Change::Certificate { name: name.to_owned(), certificate: certificate.cloned() })?;
     prepared.tls.put(made);
@@ -156,6 +157,7 @@ pub(crate) fn show_issued(
     }
     let given =
         Given { pair: &|name| shared.pair_in_place_of(name), pem: &|name| shared.changes.trust(name) };
+    let _held = prepared.tls.hold();
     let made = prepared.tls.now().again(shared, &prepared.plan, name, given)?;
     prepared.tls.put(made);
     crew.tell_certificates();
@@ -177,6 +179,7 @@ fn replace_trust(
         false => shared.changes.trust(other),
     };
     let given = Given { pair: &|name| shared.pair_in_place_of(name), pem: &given };
+    let _held = prepared.tls.hold();
     let made = prepared.tls.now().again(shared, &prepared.plan, name, given)?;
     shared.changes.note(Change::Trust { name: name.to_owned(), pem: pem.map(str::to_owned) })?;
     prepared.tls.put(made);

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_control::changes::KeyPair;
 use weir_plan::{
@@ -136,6 +136,30 @@ impl MadeTls {
         Ok(Self { servers, caches: self.caches.clone(), clients })
     }
 
+    /// The same, made anew wherever one of these chains is shown with what responders say of it.
+    fn restapled(
+        &self,
+        shared: &Shared,
+        plan: &Plan,
+        chains: &[Arc<[u8]>],
+        given: Given<'_>,
+    ) -> Result<Self, String> {
+        let mut servers = self.servers.clone();
+        for (at, (listener, made)) in plan.listeners.iter().zip(&mut servers).enumerate() {
+            let Some(tls) = &listener.tls else { continue };
+            for (identity, made) in plan.tls.iter().zip(made) {
+                if made.is_none() || identity.stapling.is_none() {
+                    continue;
+                }
+                let identity = with_given(identity, given);
+                if identity.certificates.iter().any(|one| chains.contains(&one.chain.bytes)) {
+                    *made = Some(serve(shared, tls, &identity, self.caches[at].clone())?);
+                }
+            }
+        }
+        Ok(Self { servers, caches: self.caches.clone(), clients: self.clients.clone() })
+    }
+
     /// With clients of a listener that asked for the name of an identity.
     pub(crate) fn server(&self, listener: ListenerIx, identity: TlsIx) -> Option<&ServerTls> {
         self.servers.get(listener.at())?.get(identity.at())?.as_ref()
@@ -185,7 +209,10 @@ fn serve(
             Some(Tickets::from_keys(&keys).map_err(|error| format!("cannot use a ticket key: {error}"))?)
         }
     };
-    server(tls, identity, tickets, cache)
+    let now = weir_rt::unix_now().as_secs();
+    let staple =
+        |one: &Certificate| identity.stapling.as_ref().and_then(|_| shared.staples.of(&one.chain.bytes, now));
+    server(tls, identity, tickets, cache, &staple)
 }
 
 fn with_given<'i>(identity: &'i TlsIdentity, given: Given<'_>) -> Cow<'i, TlsIdentity> {
@@ -242,12 +269,31 @@ fn client_with_given<'t>(tls: &'t UpstreamTls, given: Given<'_>) -> Cow<'t, Upst
 #[derive(Default)]
 pub(crate) struct LiveTls {
     now: Mutex<Arc<MadeTls>>,
+    /// Held by whoever makes another of what there is.
+    changing: Mutex<()>,
 }
 
 impl LiveTls {
     /// Begins with this.
     pub(crate) fn new(made: MadeTls) -> Self {
-        Self { now: Mutex::new(Arc::new(made)) }
+        Self { now: Mutex::new(Arc::new(made)), changing: Mutex::default() }
+    }
+
+    /// Nobody else replaces what there is as long as this is held.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows certificates of these chains with what responders say of them now. Workers know of it once they are told.
+    ///
+    /// # Errors
+    /// One line that says what cannot be used.
+    pub(crate) fn restaple(&self, shared: &Shared, plan: &Plan, chains: &[Arc<[u8]>]) -> Result<(), String> {
+        let _held = self.hold();
+        let given =
+            Given { pair: &|name| shared.pair_in_place_of(name), pem: &|name| shared.changes.trust(name) };
+        self.put(self.now().restapled(shared, plan, chains, given)?);
+        Ok(())
     }
 
     /// What there is at this moment.

@@ -76,6 +76,8 @@ pub(crate) struct Shared {
     pub(crate) kept: crate::worker::kept::Kept,
     /// The caches in memory.
     pub(crate) memories: crate::worker::memories::Memories,
+    /// What responders said of own certificates.
+    pub(crate) staples: crate::worker::staples::Staples,
     /// Lists of keys that change while running.
     pub(crate) lists: crate::worker::lists::Lists,
     /// Stores of keys and values.
@@ -172,6 +174,7 @@ impl Shared {
             caches: crate::worker::caches::Caches::default(),
             kept: crate::worker::kept::Kept::default(),
             memories: crate::worker::memories::Memories::default(),
+            staples: crate::worker::staples::Staples::default(),
             lists: crate::worker::lists::Lists::default(),
             keyvals: crate::worker::keyvals::Keyvals::default(),
             quic: crate::worker::quic::Places::default(),

@@ -87,9 +87,11 @@ pub(crate) fn server(
     identity: &TlsIdentity,
     tickets: Option<Tickets>,
     session_cache: Option<SessionCache>,
+    staple: &dyn Fn(&Certificate) -> Option<Arc<[u8]>>,
 ) -> Result<ServerTls, String> {
     let config = ServerTlsConfig {
-        certificates: certificates(identity),
+        certificates: certificates(identity, staple),
+        compress_certificates: identity.compress_certificates,
         tickets,
         session_cache,
         early_data: identity.early_data,
@@ -232,10 +234,13 @@ fn joined(files: &[Pem]) -> Vec<u8> {
     lines.collect::<Vec<_>>().concat()
 }
 
-fn certificates(identity: &TlsIdentity) -> Vec<CertKey> {
-    let staple = identity.staple.as_ref().map(|response| response.bytes.to_vec());
-    let pairs = identity.certificates.iter().map(pair);
-    let pairs = pairs.map(|one| CertKey { staple: one.staple.or_else(|| staple.clone()), ..one });
+/// With what is shown beside each: what a responder said last, else what a file holds.
+fn certificates(identity: &TlsIdentity, staple: &dyn Fn(&Certificate) -> Option<Arc<[u8]>>) -> Vec<CertKey> {
+    let own = identity.staple.as_ref().map(|response| response.bytes.to_vec());
+    let pairs = identity.certificates.iter().map(|one| {
+        let (said, pair) = (staple(one).map(|response| response.to_vec()), pair(one));
+        CertKey { staple: said.or_else(|| pair.staple.clone()).or_else(|| own.clone()), ..pair }
+    });
     if !identity.select_by_certificate_names {
         return pairs.collect();
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use weir_diag::{Diagnostic, Span};
 use weir_expr::settings::{CertificateList, CertificateListEntry, ClientVerify};
-use weir_model::{Address, ListenerTls, NamePattern, SocketOptions, TlsIdentity};
+use weir_model::{Address, ListenerTls, NamePattern, SocketOptions, Stapling, TlsIdentity};
 
 use super::parameters::Parameters;
 use super::stored::Shelf;
@@ -297,6 +297,7 @@ impl Binder<'_> {
             staple: None,
             early_data: own.has("allow-0rtt"),
             issued: Vec::new(),
+            stapling: self.stapling(own),
             versions: tls::versions(&[defaults, own], span, self.findings),
             suites: ciphers.map_or_else(Vec::new, |word| tls::suites(&word, self.findings)),
             suites13: suites13.map_or_else(Vec::new, |word| tls::suites13(&word, self.findings)),
@@ -308,6 +309,19 @@ impl Binder<'_> {
             prefer_server_order: ![own, defaults].iter().any(|words| words.has("prefer-client-ciphers")),
             alpn: alpn.unwrap_or_default(),
             ..TlsIdentity::default()
+        }
+    }
+
+    /// `ocsp-update on|off`.
+    fn stapling(&mut self, own: &Parameters) -> Option<Stapling> {
+        let word = own.value("ocsp-update")?;
+        match word.as_str() {
+            "on" => Some(Stapling { least: 300, most: 3600, ..Stapling::default() }),
+            "off" => None,
+            _ => {
+                self.findings.bad_choice(word, "ocsp-update", &["on", "off"]);
+                None
+            }
         }
     }
 
@@ -410,6 +424,9 @@ impl Binder<'_> {
         let has = |names: &[&str]| names.iter().any(|name| own.has(name));
         if has(&["allow-0rtt"]) {
             changed.early_data = true;
+        }
+        if has(&["ocsp-update"]) {
+            changed.stapling = made.stapling;
         }
         if has(&["alpn"]) {
             changed.alpn = made.alpn;

@@ -113,7 +113,7 @@ pub(crate) const BIND: &[Parameter] = &[
         Tuning("encrypted hellos are not read; clients fall back"),
     ),
     parameter("ktls", 1, "TLS inside the kernel.", Accepted),
-    parameter("ocsp-update", 1, "Fetches OCSP answers.", Tuning("OCSP answers are not fetched")),
+    parameter("ocsp-update", 1, "Fetches OCSP answers.", Built),
     parameter("quic-force-retry", 0, "Retries for QUIC.", NotYet(QUIC)),
     parameter("quic-cc-algo", 1, "Congestion control of QUIC.", NotYet(QUIC)),
     parameter("quic-socket", 1, "Sockets of QUIC.", NotYet(QUIC)),

@@ -205,9 +205,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("ssl_stapling_file", TS, Text, "", "The response (DER).")
         .stream(|lo, s, d| s.tls_mut().staple = pem_file(lo, d)),
     Entry::one("ssl_stapling_responder", TS, Text, "", "Who is asked.")
-        .tuning("responders are not asked; `ssl_stapling_file` is sent"),
+        .stream(|lo, s, d| crate::take::tls::stapling_responder(lo, s.tls_mut(), d)),
     Entry::one("ssl_stapling_verify", TS, Flag, "off", "Verifies responses.")
-        .tuning("responders are not asked; `ssl_stapling_file` is sent"),
+        .stream(|_, s, d| s.tls_mut().stapling_verify = on(d)),
+    Entry::one("ssl_certificate_compression", TS, Flag, "off", "Compresses certificates.")
+        .stream(|_, s, d| s.tls_mut().compress_certificates = on(d)),
+    Entry::one("ssl_ech_file", TS, Text, "", "Keys of Encrypted ClientHello.")
+        .repeats()
+        .not_yet("Encrypted ClientHello is not built"),
     Entry::one("ssl_ocsp", TS, Text, "off", "Checks client certificates by OCSP.")
         .not_yet("OCSP checks of client certificates are not built"),
     Entry::one("ssl_reject_handshake", TS, Flag, "off", "Refuses handshakes.")

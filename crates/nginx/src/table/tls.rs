@@ -10,8 +10,6 @@ use crate::take::args::{bytes, count, on};
 use crate::take::scope::TlsScope;
 use crate::take::tls;
 
-const STAPLING: &str = "responders are not asked; `ssl_stapling_file` is sent";
-
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::one("ssl", HS, Flag, "off", "Old form of `listen … ssl`.").scope(tls::ssl_on),
     Entry::one("ssl_certificate", HS, Text, "", "A certificate chain.")
@@ -61,8 +59,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(|_, s, d| s.tls_mut().stapling = on(d)),
     Entry::one("ssl_stapling_file", HS, Text, "", "The response (DER).")
         .scope(|lo, s, d| s.tls_mut().staple = tls::pem_file(lo, d)),
-    Entry::one("ssl_stapling_responder", HS, Text, "", "Who is asked.").tuning(STAPLING),
-    Entry::one("ssl_stapling_verify", HS, Flag, "off", "Verifies answers.").tuning(STAPLING),
+    Entry::one("ssl_stapling_responder", HS, Text, "", "Who is asked.")
+        .scope(|lo, s, d| tls::stapling_responder(lo, s.tls_mut(), d)),
+    Entry::one("ssl_stapling_verify", HS, Flag, "off", "Verifies answers.")
+        .scope(|_, s, d| s.tls_mut().stapling_verify = on(d)),
     Entry::one("ssl_early_data", HS, Flag, "off", "Takes requests in TLS 1.3 early data.")
         .scope(|_, s, d| s.tls_mut().early_data = on(d)),
     Entry::one("ssl_password_file", HS, Text, "", "Pass phrases of keys.")
@@ -76,10 +76,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new("ssl_certificate_cache", HS, (1, MANY), "off", "Keeps certificates named by variables.")
         .tuning("certificates are read when the configuration is loaded"),
     Entry::one("ssl_certificate_compression", HS, Flag, "off", "Compresses certificates.")
-        .tuning("certificates are sent as they are"),
+        .scope(|_, s, d| s.tls_mut().compress_certificates = on(d)),
     Entry::one("ssl_ech_file", HS, Text, "", "Keys of Encrypted ClientHello.")
         .repeats()
-        .tuning("Encrypted ClientHello is not built; clients fall back to the plain one"),
+        .not_yet("Encrypted ClientHello is not built"),
     Entry::one("ssl_key_log", HS, Text, "", "Logs session keys.").tuning("session keys are never logged"),
     Entry::one("ssl_dyn_rec_enable", HSL, Flag, "off", "Sizes records by need (third-party).")
         .tuning("Weir sizes records by itself"),

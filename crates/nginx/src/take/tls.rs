@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_diag::{Diagnostic, Span};
 use weir_expr::ciphers::{Protocol, group, protocol, select};
 use weir_model::settings::{ClientVerify, TlsVersion};
-use weir_model::{AcmeCertificate, Certificate, NamedCertificate, Pem, TlsIdentity};
+use weir_model::{AcmeCertificate, Certificate, NamedCertificate, Pem, Stapling, TlsIdentity};
 
 use super::args::on;
 use super::scope::{Level, TlsScope};
@@ -269,6 +269,8 @@ pub(crate) fn identity(lo: &mut Lowering<'_>, tls: &Arc<TlsScope>, alpn: Vec<Str
         alpn,
         record_size: tls.record_size,
         early_data: tls.early_data,
+        stapling: stapling(tls),
+        compress_certificates: tls.compress_certificates,
         staple: tls.staple.clone().filter(|_| tls.stapling),
     })
 }
@@ -296,6 +298,26 @@ fn report_once(lo: &mut Lowering<'_>, found: Diagnostic) {
     if lo.diagnostics.iter().all(|d| d.title != found.title || d.primary != found.primary) {
         lo.report(found);
     }
+}
+
+/// How responders are asked, where no file holds what they would say. nginx asks again after an hour at most, and after five
+/// minutes at least.
+fn stapling(tls: &TlsScope) -> Option<Stapling> {
+    (tls.stapling && tls.staple.is_none()).then(|| Stapling {
+        responder: tls.stapling_responder.clone(),
+        verify: tls.stapling_verify,
+        trusted: tls.trusted_ca.iter().chain(&tls.client_ca).cloned().collect(),
+        least: 300,
+        most: 3600,
+    })
+}
+
+/// `ssl_stapling_responder URL`.
+pub(crate) fn stapling_responder(lo: &mut Lowering<'_>, tls: &mut TlsScope, d: &Directive) {
+    if !d.arg(0).starts_with("http://") && !d.arg(0).starts_with("https://") {
+        return lo.bad_value(d, 0, "a URL that begins with `http://` or `https://`");
+    }
+    tls.stapling_responder = Some(d.arg(0).to_owned());
 }
 
 /// Whether variables name a file, or it is no file.

@@ -11,6 +11,10 @@ pub struct QuicFacts {
     pub cipher: &'static str,
     /// The group, as the library names it.
     pub group: Option<String>,
+    /// The suites that the client offers, two bytes each.
+    pub suites: Vec<u8>,
+    /// The groups that it offers, two bytes each.
+    pub groups: Vec<u8>,
     /// The name that the client asked for.
     pub server_name: Option<String>,
     /// The protocol that was agreed on.

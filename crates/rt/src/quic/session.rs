@@ -88,7 +88,7 @@ struct Session {
 struct Began {
     tls: ServerTls,
     connection: ServerConnection,
-    server_name: Option<String>,
+    asked: ClientHello,
 }
 
 fn alert(alert: AlertDescription, reason: &str) -> TransportError {
@@ -115,7 +115,7 @@ impl Session {
         let made = ServerConnection::new(config, version, std::mem::take(&mut self.own));
         let connection =
             made.map_err(|error| wrong(TransportErrorCode::INTERNAL_ERROR, &error.to_string()))?;
-        self.began = Some(Began { tls, connection, server_name: asked.server_name });
+        self.began = Some(Began { tls, connection, asked });
         let first = std::mem::take(&mut self.first);
         self.feed(&first)
     }
@@ -149,7 +149,9 @@ impl Began {
             cipher: connection.negotiated_cipher_suite().map_or("(none)", |suite| name_of(suite.suite())),
             group: (connection.negotiated_key_exchange_group())
                 .and_then(|group| group.name().as_str().map(str::to_owned)),
-            server_name: self.server_name.clone(),
+            suites: self.asked.suites.clone(),
+            groups: self.asked.groups.clone(),
+            server_name: self.asked.server_name.clone(),
             alpn: connection.alpn_protocol().map(<[u8]>::to_vec),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
             certificate: certificate.map(|der| der.to_vec()),

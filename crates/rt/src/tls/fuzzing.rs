@@ -9,6 +9,7 @@ use super::cert_view::CertView;
 use super::der::public_key_of;
 use super::facts::{cert_facts, list_facts};
 use super::hello::{Peek, peek};
+use super::ocsp::{self, OcspQuestion};
 use super::tickets::Tickets;
 use super::trust::{Authorities, Trust};
 use super::{key, version1};
@@ -25,6 +26,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tls_revocation_list", revocation_list),
     ("tls_pem", pem),
     ("tls_ticket", ticket),
+    ("tls_ocsp", ocsp_response),
 ];
 
 const NOW: UnixTime = UnixTime::since_unix_epoch(std::time::Duration::from_secs(1_800_000_000));
@@ -115,6 +117,16 @@ fn ticket(data: &[u8]) {
     let sealed = tickets.0.encrypt(data).and_then(|sealed| tickets.0.decrypt(&sealed));
     assert_eq!(sealed.as_deref(), Some(data));
     let _ = Tickets::from_keys(&[data.to_vec()]);
+}
+
+/// A responder's answer, which is also a certificate that it is asked about.
+fn ocsp_response(data: &[u8]) {
+    let now = std::time::Duration::from_secs(NOW.as_secs());
+    let _ = ocsp::take_apart(data);
+    if let Ok(question) = OcspQuestion::of(data, &[data]) {
+        let _ = (question.request(), question.responder(), question.comes_from(data, now));
+        assert!(question.answer(data, now).is_err(), "a certificate is no response");
+    }
 }
 
 /// DER as PEM.

@@ -15,6 +15,10 @@ pub struct ClientHello {
     pub server_name: Option<String>,
     /// The application protocols offered (RFC 7301), in the client's order.
     pub alpn: Vec<Vec<u8>>,
+    /// Its suites, two bytes each.
+    pub suites: Vec<u8>,
+    /// The groups that it knows (RFC 8422, 5.1.1), two bytes each.
+    pub groups: Vec<u8>,
     /// TLS 1.3 is offered, with AES-128-GCM among its suites and AES before ChaCha20.
     pub(crate) aes_first: bool,
     /// Nothing newer than TLS 1.1 is offered.
@@ -126,15 +130,19 @@ pub(super) fn parse_hello(message: &[u8]) -> Option<ClientHello> {
     let version = reader.u16()?;
     reader.take(32)?;
     reader.vec8()?;
-    let (aes_first, fallback) = suites(reader.vec16()?);
+    let offered = reader.vec16()?;
+    let all = offered.0.to_vec();
+    let (aes_first, fallback) = suites(offered);
     reader.vec8()?;
-    let mut hello = ClientHello { too_old: version < 0x0303, fallback, ..ClientHello::default() };
+    let mut hello =
+        ClientHello { too_old: version < 0x0303, fallback, suites: all, ..ClientHello::default() };
     let Some(mut extensions) = reader.vec16() else {
         return Some(hello);
     };
     while let (Some(kind), Some(mut body)) = (extensions.u16(), extensions.vec16()) {
         match kind {
             0 => hello.server_name = server_name(&mut body),
+            10 => hello.groups = body.vec16()?.0.to_vec(),
             16 => {
                 let mut list = body.vec16()?;
                 while let Some(protocol) = list.vec8() {

@@ -13,6 +13,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoClientAuth, NoServerSessionStorage, UnbufferedServerConnection};
 
 use super::cert::{CertKey, CertStore, read_pair};
+use super::compress;
 use super::digest::{Digest, Digesting};
 use super::error::{AcceptError, CertFailure, TlsConfigError};
 use super::hello::{ClientHello, Peek, peek};
@@ -86,6 +87,8 @@ pub struct ServerTlsConfig {
     /// may be a copy, so that each session is used once: they are kept in `session_cache`, which is needed for it, and
     /// tickets are none.
     pub early_data: bool,
+    /// Certificates are sent compressed to clients that can unpack them (RFC 8879).
+    pub compress_certificates: bool,
     /// The most plaintext in one record; `None`: what TLS allows (16 KB).
     pub record_size: Option<usize>,
     /// Client certificates.
@@ -111,6 +114,7 @@ impl Default for ServerTlsConfig {
             session_cache: None,
             session_lifetime: Duration::from_secs(12 * 60 * 60),
             early_data: false,
+            compress_certificates: false,
             record_size: None,
             client_auth: ClientAuth::default(),
             reject_handshake: false,
@@ -255,6 +259,9 @@ impl ServerTls {
                 .with_cert_resolver(store.clone());
             built.ignore_client_order = ignore_client_order;
             built.alpn_protocols.clone_from(&config.alpn);
+            if config.compress_certificates {
+                built.cert_compressors = compress::all();
+            }
             built.max_fragment_size = Some(record + HEADER);
             if early {
                 built.max_early_data_size = EARLY_DATA;
