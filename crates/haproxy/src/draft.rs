@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_diag::Span;
-use weir_expr::settings::{MemoryCache, NameHolds, Paces, PeerForm};
+use weir_expr::settings::{AcmeChallenge, AcmeProfile, KeyKind, MemoryCache, NameHolds, Paces, PeerForm};
 
 use weir_expr::StickTableConfig;
 
@@ -47,6 +47,8 @@ pub(crate) struct Draft {
     pub(crate) peers: Vec<Peers>,
     /// `fcgi-app` sections, in order.
     pub(crate) applications: Vec<Application>,
+    /// `acme` sections, in order.
+    pub(crate) issuers: Vec<Issuer>,
     /// Certificates of all `crt-store` sections, in order.
     pub(crate) stored: Vec<StoredCertificate>,
     /// Sections of error pages by name.
@@ -91,6 +93,9 @@ pub(crate) struct Global {
     pub(crate) base: Option<PathBuf>,
     /// Relative paths start beside the configuration (`default-path config`), written here.
     pub(crate) base_is_config: Option<Span>,
+    /// `httpclient.ssl.ca-file`, `httpclient.ssl.verify`.
+    pub(crate) client_ca: Option<Word>,
+    pub(crate) client_verifies: Option<bool>,
     /// `unix-bind` words.
     pub(crate) unix_bind: Vec<Word>,
     /// `stats socket` lines.
@@ -478,6 +483,23 @@ pub(crate) struct Application {
     pub(crate) logs: Vec<LogTarget>,
 }
 
+/// `acme`.
+#[derive(Clone, Debug)]
+pub(crate) struct Issuer {
+    pub(crate) name: String,
+    pub(crate) span: Span,
+    pub(crate) directory: String,
+    pub(crate) contact: Vec<String>,
+    pub(crate) challenge: AcmeChallenge,
+    pub(crate) profile: Option<AcmeProfile>,
+    /// Where all of it is kept.
+    pub(crate) state: Option<PathBuf>,
+    /// The kind of keys, of the account and of certificates.
+    pub(crate) key: KeyKind,
+    /// Where the key of the account is, if there is one.
+    pub(crate) account_key: Option<Word>,
+}
+
 /// `load` in a `crt-store`.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredCertificate {
@@ -489,6 +511,8 @@ pub(crate) struct StoredCertificate {
     pub(crate) key: Option<Word>,
     /// An OCSP response (DER).
     pub(crate) ocsp: Option<Word>,
+    /// Who issues it (`acme`), and for which names (`domains`).
+    pub(crate) issued: Option<(Word, Option<Word>)>,
     /// Where relative chains and keys start, if the store says so itself.
     pub(crate) bases: (Option<PathBuf>, Option<PathBuf>),
 }

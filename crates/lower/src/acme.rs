@@ -103,10 +103,12 @@ impl Cx<'_> {
                     "acme::unknown-issuer",
                     format!("there is no issuer of certificates called `{}`", one.issuer),
                 );
-                cx.report(match near {
+                let found = match near {
                     Some(near) => found.help(near),
                     None => found,
-                });
+                };
+                // Told once, and not for each address of a server.
+                cx.report_once(&one.issuer, found);
                 return None;
             };
             let mut names: Vec<String> = Vec::new();
@@ -114,9 +116,8 @@ impl Cx<'_> {
                 if let Err(why) = certifiable(&name) {
                     let title = format!("no certificate can be ordered for `{name}`: it {why}");
                     let found = Diagnostic::error("acme::bad-name", title);
-                    cx.report(
-                        found.help("name the hosts one by one, or bring a certificate of your own for it"),
-                    );
+                    let help = "name the hosts one by one, or bring a certificate of your own for it";
+                    cx.report_once(&name, found.help(help));
                 } else if !names.contains(&name) {
                     names.push(name);
                 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -228,6 +228,33 @@ both_drivers! {
         let (_, said) = programs::openssl_s_client(authority.tls.number(), &["-servername", "example.com", "-alpn", "acme-tls/1"]);
         assert!(said.contains("alert"), "{said}");
     }
+}
+
+both_drivers! {
+    fn haproxys_certificates_are_issued_too(io: Io) {
+        let authority = Authority::serving(Settings::default());
+        let text = "global\n expose-experimental-directives\n httpclient.ssl.ca-file {dir}/authority.pem\n\
+            defaults\n mode http\n timeout client 5s\n timeout server 5s\n timeout connect 5s\n\
+            acme LE\n directory {directory}\n contact me@example.com\n challenge HTTP-01\n keytype ECDSA\n curves P-256\n map virt@acme\n state-path {dir}/state\n\
+            crt-store\n load crt {dir}/foo.pem acme LE domains foo.example.com,bar.example.com\n\
+            frontend in\n bind 127.0.0.1:{port_http}\n bind 127.0.0.1:{port_tls} ssl crt {dir}/foo.pem\n http-request redirect scheme https unless { ssl_fc }\n http-request return status 200\n";
+        let text = text.replace("{directory}", &authority.directory());
+        let proxy = authority.given(Proxy::haproxy(&text)).io(io).start();
+        expect_issued(&proxy, "foo.example.com");
+        expect_issued(&proxy, "bar.example.com");
+    }
+}
+
+#[test]
+fn the_user_of_the_data_plane_has_what_is_kept() {
+    let authority = Authority::serving(Settings::default());
+    let text = format!("user nobody nogroup; {}", conf(AUTO));
+    let proxy = authority.proxy(&text).start();
+    expect_issued(&proxy, "www.example.com");
+    let owner = |name: &str| std::fs::metadata(proxy.dir().join(name)).unwrap().uid();
+    let us = rustix::process::geteuid().as_raw();
+    let wanted = if us == 0 { 65_534 } else { us };
+    assert_eq!((owner("state"), owner("state/account.key")), (wanted, wanted));
 }
 
 #[test]

@@ -245,18 +245,22 @@ impl Binder<'_> {
 
     fn tls(&mut self, parameters: &Parameters, span: Span) -> Option<ListenerTls> {
         let defaults = self.defaults();
-        let mut certificates = Vec::new();
+        let (mut certificates, mut issued) = (Vec::new(), Vec::new());
         for word in parameters.values("default-crt").chain(parameters.values("crt")) {
             let shelf = Shelf::new(self.draft, self.files, self.base.as_ref());
-            certificates.extend(shelf.all(word, self.findings));
+            match shelf.issued(word, self.findings) {
+                Some(one) => issued.push(one),
+                None => certificates.extend(shelf.all(word, self.findings)),
+            }
         }
         let mut identity = self.identity(parameters, &defaults, span, false);
+        identity.issued = issued;
         let mut by_name = Vec::new();
         let mut lists = Vec::new();
         for word in parameters.values("crt-list") {
             lists.extend(self.crt_list(word, &identity, &mut certificates, &mut by_name));
         }
-        if certificates.is_empty() && by_name.is_empty() {
+        if certificates.is_empty() && by_name.is_empty() && identity.issued.is_empty() {
             if !parameters.has("crt") && !parameters.has("crt-list") {
                 let found =
                     Diagnostic::error("haproxy::no-certificate", "`ssl` needs a certificate").at(span);
@@ -384,6 +388,11 @@ impl Binder<'_> {
                 options: options.to_owned(),
                 names: names.split_whitespace().map(str::to_owned).collect(),
             });
+            if shelf.issued(&file, self.findings).is_some() {
+                let why = "it is shown where a `crt` of a `bind` line names it";
+                self.findings.not_built(word.span, "a certificate of `acme` in a crt-list", why);
+                continue;
+            }
             let found = shelf.all(&file, self.findings);
             let names: Vec<NamePattern> = names.split_whitespace().filter_map(name_pattern).collect();
             if names.is_empty() {

@@ -80,8 +80,10 @@ pub(crate) fn build(
     model.process.kept = kept::values(global, env, findings);
     model.process.control_timeout = global.stats_timeout;
     model.process.control_connections = global.stats_maxconn.and_then(|most| u32::try_from(most).ok());
+    let issuers_base = base.clone();
     let maps = map::Maps::default();
     proxies::proxies(draft, context::Surroundings { env, files, maps: &maps, base }, &mut model, findings);
+    model.acme = stored::issuers(draft, files, issuers_base.as_ref());
     variables::define_all(&mut model, &maps);
     model.key_lists = maps.lists();
     model

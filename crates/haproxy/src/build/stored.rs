@@ -4,13 +4,15 @@
 //! Never: reads a key.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use weir_diag::Diagnostic;
-use weir_model::{Certificate, Pem};
+use weir_expr::Source;
+use weir_model::{AcmeCertificate, AcmeIssuer, Certificate, Pem};
 
 use super::tls;
 use crate::Files;
-use crate::draft::{Draft, StoredCertificate};
+use crate::draft::{Draft, Issuer, StoredCertificate};
 use crate::findings::Findings;
 use crate::read::Word;
 
@@ -49,6 +51,39 @@ impl<'a> Shelf<'a> {
             }
             Err(_) => vec![self.file(path, word)],
         }
+    }
+
+    /// The certificate that `crt` names, if an authority issues it. Its file is a name, and is not read.
+    pub(crate) fn issued(&self, word: &Word, findings: &mut Findings) -> Option<AcmeCertificate> {
+        let found = match word.text.starts_with('@') {
+            true => self.stored(word.as_str()),
+            false => {
+                let path = self.path(word);
+                let of_file = |one: &&StoredCertificate| {
+                    one.store.is_empty() && one.alias.is_none() && self.chain_of(one) == path
+                };
+                self.draft.stored.iter().find(of_file)
+            }
+        };
+        let (issuer, domains) = found?.issued.as_ref()?;
+        let Some(section) = self.draft.issuers.iter().find(|one| one.name == issuer.text) else {
+            let names = self.draft.issuers.iter().map(|one| one.name.as_str());
+            let title = format!("no acme section is named `{}`", issuer.text);
+            let found = Diagnostic::error("haproxy::unknown-name", title).at(issuer.span);
+            findings.push(found.suggest(&issuer.text, issuer.span, names));
+            return None;
+        };
+        let names = domains.iter().flat_map(|word| word.text.split(','));
+        let names: Vec<String> =
+            names.map(|name| name.trim().to_ascii_lowercase()).filter(|name| !name.is_empty()).collect();
+        if names.is_empty() {
+            let title = "this certificate is ordered for no name";
+            let found = Diagnostic::error("haproxy::no-domains", title).at(issuer.span);
+            findings.push(found.help("name the hosts that it is to be for: `domains a.example,b.example`"));
+            return None;
+        }
+        let issuer = section.name.clone();
+        Some(AcmeCertificate { issuer, origin: Some(word.span), names, key: section.key })
     }
 
     /// What `crt` of a server names.
@@ -108,6 +143,41 @@ impl<'a> Shelf<'a> {
         let base = one.bases.0.as_ref().or(self.draft.global.crt_base.as_ref()).or(self.base);
         tls::path(one.chain.as_str(), base)
     }
+}
+
+/// The pause after a first failure of an authority.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// `acme` sections. A key of an account that is not there is made, and kept where the certificates are.
+pub(super) fn issuers(draft: &Draft, files: &dyn Files, base: Option<&PathBuf>) -> Vec<AcmeIssuer> {
+    let global = &draft.global;
+    let authorities = global.client_ca.as_ref().filter(|word| !word.text.starts_with('@'));
+    let authorities = authorities.map(|word| tls::pem_file(word, global.ca_base.as_ref().or(base)));
+    let one = |section: &Issuer| {
+        let file = section.account_key.as_ref().map(|word| tls::pem_file(word, base));
+        AcmeIssuer {
+            name: section.name.clone(),
+            origin: Some(section.span),
+            directory: section.directory.clone(),
+            contact: section.contact.clone(),
+            account_key: section.key,
+            account_key_file: file.filter(|file| match &file.source {
+                Source::File(path) => files.read(path).is_ok(),
+                Source::Field { .. } => true,
+            }),
+            challenge: section.challenge,
+            external: None,
+            preferred_chain: None,
+            profile: section.profile.clone(),
+            authorities: authorities.clone(),
+            verify: global.client_verifies.unwrap_or(true),
+            state: section.state.clone(),
+            // HAProxy asks nobody, and says that it agrees.
+            accepts_terms: true,
+            retry: RETRY,
+        }
+    };
+    draft.issuers.iter().map(one).collect()
 }
 
 impl StoredCertificate {

@@ -29,6 +29,8 @@ pub(crate) enum SectionKind {
     FcgiApp,
     /// A section that is known and does nothing here.
     Idle(&'static str),
+    /// `acme`.
+    Acme,
     /// A section that is known, decides what is served, and is not built.
     Missing(&'static str),
 }
@@ -52,7 +54,7 @@ const ALL: &[(&str, SectionKind)] = &[
     ("crt-store", SectionKind::CrtStore),
     ("log-forward", SectionKind::Missing("log-forward")),
     ("fcgi-app", SectionKind::FcgiApp),
-    ("acme", SectionKind::Missing("acme")),
+    ("acme", SectionKind::Acme),
 ];
 
 impl SectionKind {

@@ -4,6 +4,7 @@
 //! Never: compiles conditions or formats; `build` does.
 //! Driven by: `load`, once all files are read.
 
+mod acme;
 mod applications;
 mod named;
 mod peers;
@@ -76,6 +77,7 @@ impl Taker<'_> {
             SectionKind::Peers => peers::peers(&mut self.draft, section, self.findings),
             SectionKind::FcgiApp => applications::fcgi_app(&mut self.draft, section, self.findings),
             SectionKind::CrtStore => stores::crt_store(&mut self.draft, section, self.findings),
+            SectionKind::Acme => acme::acme(&mut self.draft, section, self.findings),
             SectionKind::Cache => named::cache(&mut self.draft, section, self.findings),
             SectionKind::Idle(_) | SectionKind::Missing(_) => named::other(section, self.findings),
         }

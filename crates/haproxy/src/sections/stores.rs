@@ -37,6 +37,7 @@ pub(super) fn crt_store(draft: &mut Draft, section: &Section, findings: &mut Fin
 
 fn load(line: &Line, findings: &mut Findings) -> Option<StoredCertificate> {
     let (mut chain, mut key, mut ocsp, mut alias) = (None, None, None, None);
+    let (mut issuer, mut domains) = (None, None);
     for pair in line.from(1).chunks(2) {
         let [word, value] = pair else {
             findings.missing(line, &format!("a value after `{}`", pair[0].text));
@@ -55,9 +56,8 @@ fn load(line: &Line, findings: &mut Findings) -> Option<StoredCertificate> {
                 "timestamps are shown where the certificate itself or its OCSP response holds them",
             ),
             "ocsp-update" => updates(word, value, findings),
-            "acme" | "domains" => {
-                findings.not_built(word.span, &word.text, "it decides which certificate is shown")
-            }
+            "acme" => issuer = Some(value.clone()),
+            "domains" => domains = Some(value.clone()),
             "generate-dummy" => {}
             _ => {
                 findings.unknown(word, "parameter of `load`", LOAD.iter().copied());
@@ -69,7 +69,8 @@ fn load(line: &Line, findings: &mut Findings) -> Option<StoredCertificate> {
         findings.missing(line, "the certificate: `crt FILE`");
         return None;
     };
-    Some(StoredCertificate { store: String::new(), alias, chain, key, ocsp, bases: (None, None) })
+    let issued = issuer.map(|issuer| (issuer, domains));
+    Some(StoredCertificate { store: String::new(), alias, chain, key, ocsp, issued, bases: (None, None) })
 }
 
 fn updates(word: &Word, value: &Word, findings: &mut Findings) {

@@ -104,7 +104,7 @@ pub(super) const WORDS: &[Keyword] = words! {
         "profiling.tasks.on" "profiling.tasks.automatic" "debug.counters" "warn-blocked-traffic-after";
     "The internal HTTP client and look-ups.", "there is no internal HTTP client":
         "httpclient.resolvers.disabled" "httpclient.resolvers.prefer" "httpclient.retries"
-        "httpclient.ssl.ca-file" "httpclient.ssl.verify" "httpclient.timeout.connect" "dns-accept-family";
+        "httpclient.timeout.connect" "dns-accept-family";
     "Device detection.", "device detection is not built":
         "51degrees-allow-unmatched" "51degrees-cache-size" "51degrees-data-file" "51degrees-difference"
         "51degrees-drift" "51degrees-property-name-list" "51degrees-property-separator"

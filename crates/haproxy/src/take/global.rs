@@ -181,6 +181,20 @@ pub(crate) fn key_base(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
     global.key_base = Some(call.text(0).into());
 }
 
+/// `httpclient.ssl.ca-file`.
+pub(crate) fn client_ca(global: &mut Global, call: &Call<'_>, _: &mut Findings) {
+    global.client_ca = call.arguments.first().cloned();
+}
+
+/// `httpclient.ssl.verify`.
+pub(crate) fn client_verify(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
+    match call.arguments.first().map(|word| (word, word.as_str())) {
+        None | Some((_, "required")) => global.client_verifies = Some(true),
+        Some((_, "none")) => global.client_verifies = Some(false),
+        Some((word, _)) => findings.bad_choice(word, "httpclient.ssl.verify", &["none", "required"]),
+    }
+}
+
 /// `default-path`.
 pub(crate) fn default_path(global: &mut Global, call: &Call<'_>, findings: &mut Findings) {
     match call.text(0) {

@@ -63,6 +63,7 @@ pub(crate) fn words(section: &str) -> Option<&'static [&'static str]> {
             "dns-delay",
             "dns-timeout",
             "reuse-key",
+            "state-path",
         ],
         _ => return None,
     })

@@ -215,6 +215,63 @@ fn tls(chain: &str, key: &str) -> ListenerTls {
     }
 }
 
+#[test]
+fn certificates_of_authorities() {
+    use weir_model::{AcmeCertificate, AcmeIssuer};
+    let issuer = |name: &str, state: &str| AcmeIssuer {
+        name: name.into(),
+        origin: None,
+        directory: "https://ca.example/dir".into(),
+        contact: Vec::new(),
+        account_key: Default::default(),
+        account_key_file: None,
+        challenge: weir_expr::settings::AcmeChallenge::TlsAlpn01,
+        external: None,
+        preferred_chain: None,
+        profile: None,
+        authorities: None,
+        verify: true,
+        state: Some(state.into()),
+        accepts_terms: true,
+        retry: std::time::Duration::from_secs(60),
+    };
+    let with = |issuers: Vec<AcmeIssuer>, names: &[&str]| {
+        let mut model = single(vec![root(Action::Static)]);
+        let mut tls = tls("/c", "/k");
+        tls.default.certificates.clear();
+        tls.default.issued = vec![AcmeCertificate {
+            issuer: "le".into(),
+            origin: span(5, 9),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            key: Default::default(),
+        }];
+        // Another listener that wants the same.
+        let mut other = model.listeners[0].clone();
+        other.name = "other".into();
+        other.address = weir_model::Address::Tcp("127.0.0.1:9".parse().unwrap());
+        (model.listeners[0].tls, other.tls) = (Some(tls.clone()), Some(tls));
+        model.listeners.push(other);
+        model.acme = issuers;
+        model
+    };
+    let le = || issuer("le", "/state");
+    let plan = plan(&with(vec![le()], &["B.example", "a.example", "b.example"]));
+    let [wanted] = &plan.acme.certificates[..] else { panic!("{:?}", plan.acme.certificates) };
+    assert_eq!(wanted.names, ["b.example", "a.example"]);
+    assert_eq!(wanted.name, plan.tls[0].certificates[0].name());
+    assert!(plan.tls[0].certificates[0].is_issued());
+
+    check(&with(vec![le()], &["*.a.example"]), &["acme::bad-name"]);
+    check(&with(vec![le()], &["192.0.2.1"]), &["acme::bad-name"]);
+    check(&with(vec![issuer("other", "/state")], &["a.example"]), &["acme::unknown-issuer"]);
+    check(&with(vec![le(), issuer("le", "/two")], &["a.example"]), &["acme::duplicate"]);
+    check(&with(vec![le(), issuer("two", "/state")], &["a.example"]), &["acme::same-state"]);
+    let clear = AcmeIssuer { directory: "http://ca.example/dir".into(), ..le() };
+    check(&with(vec![clear], &["a.example"]), &["acme::bad-directory"]);
+    let by_http = AcmeIssuer { challenge: weir_expr::settings::AcmeChallenge::Http01, ..le() };
+    check(&with(vec![by_http], &["a.example"]), &["acme::nobody-answers"]);
+}
+
 const CHAIN: &str = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n";
 const KEY: &str = "-----BEGIN PRIVATE KEY-----\nSECRET\n-----END PRIVATE KEY-----\n";
 
