@@ -479,7 +479,9 @@ pub(crate) struct Application {
     pub(crate) passes: Vec<Line>,
     /// `option keep-conn`.
     pub(crate) keeps: bool,
-    /// Targets of `log-stderr`, but for `global`.
+    /// `log-stderr`.
+    pub(crate) tells: bool,
+    /// Its targets, but for `global`.
     pub(crate) logs: Vec<LogTarget>,
 }
 

@@ -106,6 +106,7 @@ impl<'m> Cx<'m> {
             split_path_info: fastcgi.split_path_info.as_ref().map(|pattern| self.pattern(pattern)),
             pass_request_headers: fastcgi.pass_request_headers,
             usual_names: fastcgi.usual_names,
+            silent: fastcgi.silent,
             pass_request_body: fastcgi.pass_request_body,
             keep_connection: fastcgi.keep_connection,
             retry: self.retry_policy(&fastcgi.settings.retry),

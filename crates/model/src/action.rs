@@ -256,6 +256,9 @@ pub struct FastCgi {
     /// Only those whose names are letters, digits and dashes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub usual_names: bool,
+    /// What applications say on stderr is not logged.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub silent: bool,
     /// The body is passed.
     pub pass_request_body: bool,
     /// Connections are kept (`fastcgi_keep_conn`).

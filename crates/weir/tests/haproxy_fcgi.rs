@@ -98,7 +98,7 @@ fn both(io: Io, section: &str) -> [Running; 2] {
 
 both_drivers! {
     fn applications_are_told_the_same(io: Io) {
-        let section = " docroot /srv/www\n index index.php\n path-info ^(/.+\\.php)(/.*)?$\n option get-values\n option max-reqs 1\n option mpxs-conns\n\
+        let section = " docroot /srv/www\n log-stderr global\n index index.php\n path-info ^(/.+\\.php)(/.*)?$\n option get-values\n option max-reqs 1\n option mpxs-conns\n\
             acl secret path_beg /secret\n\
             set-param ONE %[path,upper]\n set-param two \"%[req.hdr(x-two)] and %[src]\"\n set-param SCRIPT_NAME /other.php if { path /other }\n\
             set-param REQUEST_URI /nothing unless { path_beg / }\n set-param FOUR four if secret\n set-param FOUR five unless secret\n set-param EMPTY %[req.hdr(none)]\n\
@@ -114,6 +114,7 @@ both_drivers! {
             Request::get("/other").header("X-Two", "2").header("x_three", "3").header("Accept-Language", "de"),
             Request::get("/secret").header("Authorization", "Basic dXNlcjpwYXNz").header("Cookie", "a=b"),
             Request::get("/open").header("Authorization", "Basic dXNlcjpwYXNz").header("X-Multi", "1"),
+            Request::post("/post.php", "some body").header("Content-Type", "text/x"),
             Request::get("/token").header("Authorization", "Bearer abc"),
         ] {
             let [ours, theirs] = [0, 1].map(|at: usize| {
@@ -135,6 +136,7 @@ both_drivers! {
                     let said = client.get("/").expect_status(200).text();
                     assert!(said.contains(&format!("\nkeep={kept}\n")), "{said}");
                 }
+                assert!(!proxy.logs().contains("a complaint"), "{}", proxy.logs());
             }
         }
     }

@@ -43,6 +43,11 @@ pub(crate) fn upstream_error(exchange: &impl Traffic, message: &str) {
     at(exchange, LogLevel::Error, message);
 }
 
+/// What an application says itself, whichever of our own lines are wanted.
+pub(crate) fn told(exchange: &impl Traffic, message: &str) {
+    line(exchange, LogLevel::Error, message);
+}
+
 /// A fault of our own or of our system: nginx's `crit`.
 pub(crate) fn server_error(exchange: &impl Traffic, message: &str) {
     at(exchange, LogLevel::Crit, message);
@@ -68,9 +73,12 @@ pub(crate) fn endpoint_disabled(exchange: &impl Traffic) {
 ///
 /// A site may say that its traffic lines tell all, and that what reads them would stumble over others.
 pub(crate) fn at(traffic: &impl Traffic, severity: LogLevel, message: &str) {
-    if severity < traffic.error_lines() {
-        return;
+    if severity >= traffic.error_lines() {
+        line(traffic, severity, message);
     }
+}
+
+fn line(traffic: &impl Traffic, severity: LogLevel, message: &str) {
     write_error(traffic, traffic.error_logs(), severity, || {
         let mut line = String::with_capacity(256);
         line.push_str(message);

@@ -100,7 +100,11 @@ impl Protocol for Application<'_> {
             Spoken::Uwsgi(..) | Spoken::Scgi => Framing::Plain(None),
             Spoken::FastCgi | Spoken::Memcached { .. } => Framing::Records(Box::default()),
         };
-        Answer::new(opened, framing)
+        let mut answer = Answer::new(opened, framing);
+        if self.fastcgi.silent {
+            answer.stderr_left = 0;
+        }
+        answer
     }
 
     async fn send(&mut self, exchange: &mut Exchange, answer: &mut Answer) -> Result<(), Stop> {
@@ -274,12 +278,12 @@ impl Answer {
         self.stderr_left -= kept;
         let text = String::from_utf8_lossy(&self.input[said.start..said.start + kept]);
         let line = format!("FastCGI sent in stderr: \"{}\" while {doing}", text.trim_end());
-        errors::upstream_error(exchange, &line);
+        errors::told(exchange, &line);
         if self.stderr_left == 0 {
             let line = format!(
                 "FastCGI sent more than {MOST_STDERR} bytes in stderr, the rest is not logged while {doing}"
             );
-            errors::upstream_error(exchange, &line);
+            errors::told(exchange, &line);
         }
     }
 

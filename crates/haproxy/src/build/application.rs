@@ -79,6 +79,7 @@ pub(super) fn built<'a>(context: &mut Context<'a>, front: &Proxy, backend: &'a P
         split_path_info: app.path_info.as_ref().map(pattern),
         pass_request_headers: true,
         usual_names: true,
+        silent: !app.tells,
         pass_request_body: true,
         keep_connection: app.keeps,
         settings: Arc::new(upstream_settings(front, backend)),

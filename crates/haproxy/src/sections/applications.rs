@@ -35,6 +35,7 @@ pub(super) fn fcgi_app(draft: &mut Draft, section: &Section, findings: &mut Find
         params: Vec::new(),
         passes: Vec::new(),
         keeps: true,
+        tells: false,
         logs: Vec::new(),
     };
     for line in &section.lines {
@@ -59,8 +60,12 @@ fn one(app: &mut Application, line: &Line, findings: &mut Findings) {
         ("path-info", Some(_)) => app.path_info = value,
         ("set-param", Some(_)) if line.word(2).is_some() => app.params.push(line.clone()),
         ("pass-header", Some(_)) => app.passes.push(line.clone()),
-        ("log-stderr", Some(word)) if word.as_str() == "global" => {}
-        ("log-stderr", Some(_)) => app.logs.extend(target_of_log(line, line.from(1), findings)),
+        ("log-stderr", Some(word)) => {
+            app.tells = true;
+            if word.as_str() != "global" {
+                app.logs.extend(target_of_log(line, line.from(1), findings));
+            }
+        }
         ("option", Some(_)) => option(app, line, findings),
         (_, _) => findings.missing(line, "a value"),
     }

@@ -150,6 +150,7 @@ pub(crate) fn action(
         split_path_info: scope.split.clone(),
         pass_request_headers: scope.gateway.pass_request_headers,
         usual_names: false,
+        silent: false,
         pass_request_body: scope.gateway.pass_request_body && !memcached,
         keep_connection: scope.keep_connection || memcached,
         settings: scope.gateway.settings.clone(),
