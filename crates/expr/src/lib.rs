@@ -37,8 +37,8 @@ pub use template::{Filter, Piece, Template};
 pub use var::{
     AuthPart, CertPart, ClientVar, Count, Counted, CourseVar, DnPart, EndpointFigure, EndpointTls, Family,
     IdentityVar, JudgedVar, KeptIn, KeptValue, LocalOf, MessagePart, Moment, Peeked, PlaceVar, PriorityOf,
-    ProcessVar, ProxyTlv, RateOf, RequestVar, ResponseVar, SessionVar, StickVar, Timer, TlsVar, UpstreamVar,
-    Var,
+    ProcessVar, ProxyTlv, RateOf, RequestVar, ResponseVar, SessionVar, StickVar, TcpFigure, Timer, TlsVar,
+    UpstreamVar, Var,
 };
 
 /// A user-defined variable by name, as the model refers to it (without `$`).

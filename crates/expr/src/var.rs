@@ -234,6 +234,8 @@ variables! {
         ConnectionRequests => "connection_requests";
         /// Age of the connection in seconds with milliseconds (`$connection_time`).
         ConnectionTime => "connection_time";
+        /// What the kernel knows of the connection (`$tcpinfo_NAME`). No value where it is no TCP.
+        TcpFigure(which: TcpFigure) => "tcp.{which:?}";
         /// `21/Nov/2026:02:45:31.123` local time of the accept (HAProxy `%t`).
         AcceptDate => "accept_date";
     }
@@ -679,6 +681,20 @@ pub enum ProxyTlv {
     Tls(u8),
     /// Whether the client's certificate verified, a number: 0 if so.
     TlsVerify,
+}
+
+/// Figures that the kernel keeps of a TCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TcpFigure {
+    /// Smoothed round-trip time in microseconds (`$tcpinfo_rtt`).
+    RoundTrip,
+    /// How much it varies, in microseconds (`$tcpinfo_rttvar`).
+    RoundTripVariation,
+    /// The congestion window in segments (`$tcpinfo_snd_cwnd`).
+    CongestionWindow,
+    /// Bytes that are free to be received into (`$tcpinfo_rcv_space`).
+    ReceiveSpace,
 }
 
 /// What rules say about an exchange in queues.

@@ -75,6 +75,7 @@ impl<'m> Cx<'m> {
             ignore_headers: self.header_set(&proxy.ignore_headers),
             accel: proxy.accel,
             bind: self.optional_template(proxy.bind.as_ref()),
+            transparent: proxy.transparent,
             cache: proxy.cache.as_deref().map(|cache| {
                 let set = |(name, _): &(String, model::Template)| name.eq_ignore_ascii_case("authorization");
                 let hidden = !proxy.pass_request_headers || proxy.request_headers.iter().any(set);
@@ -100,6 +101,7 @@ impl<'m> Cx<'m> {
             target: self.proxy_target(&fastcgi.target),
             tls: fastcgi.tls.as_ref().map(|tls| Box::new(self.upstream_tls(tls))),
             bind: self.optional_template(fastcgi.bind.as_ref()),
+            transparent: fastcgi.transparent,
             key: self.optional_template(fastcgi.key.as_ref()),
             params,
             index: fastcgi.index.as_deref().map(Box::from),

@@ -70,6 +70,7 @@ impl<'m> Cx<'m> {
             send_proxy: proxy.send_proxy,
             tls: proxy.tls.as_ref().map(|tls| self.upstream_tls(tls)),
             bind: self.optional_template(proxy.bind.as_ref()),
+            transparent: proxy.transparent,
             limit_rate: proxy.limit_rate,
             socket_keepalive: proxy.socket_keepalive,
             half_close: proxy.half_close,

@@ -135,6 +135,9 @@ pub struct Proxy {
     pub accel: bool,
     /// Local address of upstream connections.
     pub bind: Option<Template>,
+    /// `bind` may be an address of another machine (IP_TRANSPARENT).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub transparent: bool,
     /// The cache before it.
     pub cache: Option<Arc<Caching>>,
     /// Responses are kept as files.
@@ -243,6 +246,9 @@ pub struct FastCgi {
     pub tls: Option<UpstreamTls>,
     /// Local address of connections.
     pub bind: Option<Template>,
+    /// `bind` may be an address of another machine (IP_TRANSPARENT).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub transparent: bool,
     /// The key that memcached is asked for.
     pub key: Option<Template>,
     /// Parameters in order; `if_not_empty` leaves empty ones out.

@@ -139,6 +139,16 @@ impl Model {
         Self { process: self.process.clone(), listeners: self.listeners.clone(), ..Self::default() }
     }
 
+    /// Whether connections to endpoints may come from addresses of other machines, which is a right of its own.
+    pub fn is_transparent(&self) -> bool {
+        let routes = self.routes.iter().any(|route| match &route.action {
+            Action::Proxy(proxy) => proxy.transparent,
+            Action::FastCgi(fastcgi) => fastcgi.transparent,
+            _ => false,
+        });
+        routes || self.tcp.iter().any(|service| service.action.is_transparent())
+    }
+
     /// Adds a route and names it.
     pub fn add_route(&mut self, route: Route) -> RouteId {
         self.routes.push(route);

@@ -63,6 +63,10 @@ pub struct Process {
     pub kept: Vec<(String, weir_expr::KeptValue)>,
     /// Folder that relative paths of the file were resolved against; for messages.
     pub prefix: PathBuf,
+    /// Connections may come from addresses of other machines: the right to it outlives that of root. Found out
+    /// ([`crate::Model::is_transparent`]), never written.
+    #[serde(skip)]
+    pub transparent: bool,
 }
 
 /// A socket for commands while running.

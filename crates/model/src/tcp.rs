@@ -72,6 +72,17 @@ pub enum TcpAction {
     Choose(Vec<TcpCase>),
 }
 
+impl TcpAction {
+    /// Whether connections to endpoints may come from addresses of other machines.
+    pub(crate) fn is_transparent(&self) -> bool {
+        match self {
+            Self::Proxy(proxy) => proxy.transparent,
+            Self::Choose(cases) => cases.iter().any(|case| case.action.is_transparent()),
+            Self::Respond(_) | Self::Pass(_) | Self::Nobody => false,
+        }
+    }
+}
+
 /// One choice of a TCP service.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TcpCase {
@@ -110,6 +121,9 @@ pub struct TcpProxy {
     pub tls: Option<UpstreamTls>,
     /// Local address.
     pub bind: Option<Template>,
+    /// `bind` may be an address of another machine (IP_TRANSPARENT).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub transparent: bool,
     /// Bytes a second from and to the client.
     pub limit_rate: (Option<u64>, Option<u64>),
     /// Keep TCP keep-alive probes on upstream sockets.

@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use weir_expr::settings::ContentCoding;
-use weir_expr::{CertPart, DnPart, Peeked, ProxyTlv};
+use weir_expr::{CertPart, DnPart, Peeked, ProxyTlv, TcpFigure};
 use weir_model::{Var, Vocabulary};
 
 /// What a built-in name stands for.
@@ -138,6 +138,10 @@ const HTTP: &[(&str, Var)] = &[
     ("ssl_client_escaped_cert", Var::TlsClientCertEscaped),
     ("ssl_early_data", Var::TlsEarlyData),
     ("status", Var::Status),
+    ("tcpinfo_rcv_space", Var::TcpFigure(TcpFigure::ReceiveSpace)),
+    ("tcpinfo_rtt", Var::TcpFigure(TcpFigure::RoundTrip)),
+    ("tcpinfo_rttvar", Var::TcpFigure(TcpFigure::RoundTripVariation)),
+    ("tcpinfo_snd_cwnd", Var::TcpFigure(TcpFigure::CongestionWindow)),
     ("upstream_cache_etag", Var::UpstreamCacheETag),
     ("upstream_cache_last_modified", Var::UpstreamCacheLastModified),
     ("upstream_cache_status", Var::UpstreamCacheStatus),
@@ -191,10 +195,6 @@ const NOT_YET: &[&str] = &[
     "ssl_ech_status",
     "ssl_sigalg",
     "ssl_server_cert_type",
-    "tcpinfo_rcv_space",
-    "tcpinfo_rtt",
-    "tcpinfo_rttvar",
-    "tcpinfo_snd_cwnd",
     "time_msec",
     "upstream_queue_time",
 ];

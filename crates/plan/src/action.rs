@@ -97,6 +97,8 @@ pub struct Proxy {
     pub accel: bool,
     /// Local address of upstream connections.
     pub bind: Option<Template>,
+    /// It may be an address of another machine (IP_TRANSPARENT).
+    pub transparent: bool,
     /// The cache before it.
     pub cache: Option<Arc<Caching>>,
     /// Responses are kept as files.
@@ -212,6 +214,8 @@ pub struct FastCgi {
     pub tls: Option<Box<UpstreamTlsUse>>,
     /// Local address of connections.
     pub bind: Option<Template>,
+    /// It may be an address of another machine (IP_TRANSPARENT).
+    pub transparent: bool,
     /// The key that memcached is asked for.
     pub key: Option<Template>,
     /// Parameters in order.

@@ -114,6 +114,8 @@ pub struct TcpProxy {
     pub tls: Option<UpstreamTlsUse>,
     /// Local address.
     pub bind: Option<Template>,
+    /// It may be an address of another machine (IP_TRANSPARENT).
+    pub transparent: bool,
     /// Bytes a second from and to the client.
     pub limit_rate: (Option<u64>, Option<u64>),
     /// TCP keep-alive probes on upstream sockets.

@@ -24,7 +24,7 @@ pub struct ConnectOptions {
     pub nodelay: bool,
     /// Keep-alive probes.
     pub keepalive: Option<Keepalive>,
-    /// IP_TRANSPARENT: `source` may be an address of another machine (needs CAP_NET_ADMIN).
+    /// IP_TRANSPARENT: `source` may be an address of another machine (needs CAP_NET_RAW).
     pub transparent: bool,
     /// SO_RCVBUF in bytes.
     pub recv_buffer: Option<usize>,
@@ -49,12 +49,12 @@ pub async fn connect(addr: SocketAddr, options: &ConnectOptions) -> io::Result<S
         socket.set_send_buffer_size(bytes)?;
     }
     if let Some(source) = options.source {
-        if options.transparent && source.is_ipv4() {
-            socket.set_ip_transparent_v4(true)?;
+        if options.transparent {
+            set_transparent(&socket, source)?;
         }
         if source.port() == 0 {
             // The port is chosen at connect, by the whole four-tuple: more than 28,000 connections fit.
-            rustix_no_port(&socket)?;
+            without_port(&socket)?;
         }
         socket.bind(&source.into())?;
     }
@@ -67,20 +67,46 @@ pub async fn connect_unix(path: &Path) -> io::Result<Stream> {
     finish(socket, &SockAddr::unix(path)?).await
 }
 
-fn rustix_no_port(socket: &Socket) -> io::Result<()> {
+/// Allows a socket to send from an address of another machine.
+///
+/// # Errors
+/// The process has not the right; the error's text says so, and what to do.
+pub(crate) fn set_transparent(socket: &Socket, source: SocketAddr) -> io::Result<()> {
+    let set = match source {
+        SocketAddr::V4(_) => socket.set_ip_transparent_v4(true),
+        SocketAddr::V6(_) => {
+            let (level, name) = (libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT);
+            set_flag(socket, level, name)
+        }
+    };
+    set.map_err(|error| {
+        let code = error.raw_os_error().unwrap_or_default();
+        let system = error.to_string();
+        let words = system.split(" (os error").next().unwrap_or_default();
+        io::Error::other(format!(
+            "setsockopt(IP_TRANSPARENT) failed ({code}: {words}); sending from addresses of others needs CAP_NET_RAW"
+        ))
+    })
+}
+
+fn set_flag(socket: &Socket, level: libc::c_int, name: libc::c_int) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let on: libc::c_int = 1;
     // SAFETY: the option's value is an int that outlives the call.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_BIND_ADDRESS_NO_PORT,
+            level,
+            name,
             std::ptr::from_ref(&on).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn without_port(socket: &Socket) -> io::Result<()> {
+    set_flag(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT)
 }
 
 async fn finish(socket: Socket, addr: &SockAddr) -> io::Result<Stream> {

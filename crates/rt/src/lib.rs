@@ -81,6 +81,7 @@ mod shared;
 mod side;
 mod source;
 mod stream;
+mod tcp_info;
 mod timer;
 mod tls;
 mod turn;
@@ -109,6 +110,7 @@ pub use sendfile::{SendfileCost, compare_sendfile, sendfile_cost, sendfile_pays}
 pub use shared::Shared;
 pub use side::SideThreads;
 pub use stream::{Cutter, Keepalive, PeerClosed, Stream};
+pub use tcp_info::TcpInfo;
 pub use timer::{Elapsed, Run, Timer, Within, sleep, sleep_until, timeout};
 #[doc(hidden)]
 pub use tls::fuzzing;

@@ -23,6 +23,7 @@ use crate::buf::{Buf, LARGE, MEDIUM};
 use crate::fd::SharedFd;
 use crate::shared::Shared;
 use crate::source::{HANGUP, READABLE, Token, WRITABLE};
+use crate::tcp_info::TcpInfo;
 use crate::turn;
 use crate::worker::{Drive, Worker};
 
@@ -46,7 +47,7 @@ struct Inner {
     cut: Cell<bool>,
 }
 
-/// The right to end a connection from outside, which does not keep it open.
+/// The right to end a connection from outside, and to look at it, which does not keep it open.
 #[derive(Clone, Debug)]
 pub struct Cutter(Weak<Inner>);
 
@@ -59,6 +60,11 @@ impl Cutter {
             // An error says that it has ended already.
             let _ = rustix::net::shutdown(&inner.fd, rustix::net::Shutdown::Both);
         }
+    }
+
+    /// What the kernel knows of the connection, if it is still there and is TCP.
+    pub fn tcp_info(&self) -> Option<TcpInfo> {
+        crate::tcp_info::read(&self.0.upgrade()?.fd).ok()
     }
 }
 

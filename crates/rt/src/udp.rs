@@ -100,7 +100,7 @@ impl UdpSocket {
         Ok(Self { worker, fd, token })
     }
 
-    /// A socket that sends to one peer and hears that peer alone, from a local address if one is given. What the peer's
+    /// A socket that sends to one peer and hears that peer alone, from a local address if one is given, which may be another machine's if `transparent`. What the peer's
     /// machine says about datagrams that it does not take comes as an error of a later call.
     ///
     /// # Errors
@@ -108,10 +108,13 @@ impl UdpSocket {
     ///
     /// # Panics
     /// Outside a runtime.
-    pub fn connect(peer: SocketAddr, local: Option<SocketAddr>) -> io::Result<Self> {
+    pub fn connect(peer: SocketAddr, local: Option<SocketAddr>, transparent: bool) -> io::Result<Self> {
         let kind = Type::DGRAM.nonblocking().cloexec();
         let socket = Socket::new_raw(Domain::for_address(peer), kind, Some(Protocol::UDP))?;
         if let Some(local) = local {
+            if transparent {
+                crate::connect::set_transparent(&socket, local)?;
+            }
             socket.bind(&local.into())?;
         }
         socket.connect(&peer.into())?;
@@ -336,7 +339,7 @@ mod tests {
     fn a_peer_that_is_not_there_is_told_of() {
         on_both(async || {
             let gone = Plain::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
-            let socket = UdpSocket::connect(gone, None).expect("a socket");
+            let socket = UdpSocket::connect(gone, None, false).expect("a socket");
             assert!(socket.try_send(b"x").expect("nothing is known yet"));
             let error = socket.recv(&mut Batch::new()).await.expect_err("refused");
             assert_eq!(error.raw_os_error(), Some(libc::ECONNREFUSED));

@@ -200,6 +200,23 @@ both_drivers! {
         assert_eq!(same(ours), same(theirs));
     }
 
+    /// What the kernel tells of a connection: the same of both, but for what it measures.
+    fn figures_of_tcp(io: Io) {
+        let server = "listen unix:{dir}/sock; location / { return 200 \"$tcpinfo_rtt|$tcpinfo_rttvar|$tcpinfo_snd_cwnd|$tcpinfo_rcv_space\"; }
+            location /unix/ { proxy_pass http://unix:{dir}/sock:/; }";
+        let text = conf("", server);
+        let told = |rival: bool| {
+            let running = start(io, &text, FILES, rival);
+            let figures = Client::connect(&running).get("/").text();
+            let figures: Vec<u32> = figures.split('|').map(|figure| figure.parse().unwrap()).collect();
+            assert!(figures[0] < 1_000_000 && figures[1] < 1_000_000, "{figures:?}");
+            (figures[2], figures[3], Client::connect(&running).get("/unix/").text())
+        };
+        let ours = told(false);
+        assert_eq!(ours, told(true));
+        assert!(ours.0 > 0 && ours.1 > 0 && ours.2 == "|||", "{ours:?}");
+    }
+
     /// Applications that end in their own ways.
     fn fastcgi_ends(io: Io) {
         const HEAD: &str = "Content-Type: text/plain\r\n\r\nhello";

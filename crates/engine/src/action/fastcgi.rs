@@ -72,6 +72,7 @@ pub(crate) async fn serve<D: Downstream>(
             timeout: settings.connect_timeout,
             keepalive: settings.socket_keepalive,
             bind: fastcgi.bind.as_ref(),
+            transparent: fastcgi.transparent,
             tls: fastcgi.tls.as_deref(),
             secure: resolved.secure,
             host: resolved.host.as_deref(),

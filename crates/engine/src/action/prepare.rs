@@ -41,6 +41,7 @@ pub(super) fn reach<'a>(proxy: &'a Proxy, secure: Option<bool>, host: Option<&'a
         timeout: proxy.settings.connect_timeout,
         keepalive: proxy.settings.socket_keepalive,
         bind: proxy.bind.as_ref(),
+        transparent: proxy.transparent,
         tls: proxy.tls.as_deref(),
         secure,
         host: Some(host.unwrap_or(&proxy.host)),

@@ -221,7 +221,8 @@ fn begin(
     is_tcp: bool,
 ) {
     let (worker, client) = (worker.clone(), Rc::new(client));
-    counted.enrol(client.clone(), conn.socket().cutter());
+    let cutter = client.socket.get_or_init(|| conn.socket().cutter());
+    counted.enrol(client.clone(), cutter.clone());
     if is_tcp {
         weir_rt::spawn(async move {
             let passed = crate::tcp::serve(&worker, conn, client, timer, ahead, &counted).await;

@@ -1,7 +1,7 @@
 //! Facts about a client's connection that do not change while it lives.
 //!
 //! Owns: addresses, PROXY header, TLS facts, counters of the connection.
-//! Never: holds the socket.
+//! Never: keeps the socket open.
 //! Driven by: `accept` (fills), variables and logs (read).
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use weir_control::ListenerId;
 use weir_expr::settings::ClientSettings;
-use weir_rt::{Instant, PeerAddr};
+use weir_rt::{Cutter, Instant, PeerAddr};
 
 use super::sticks::ConnectionSticks;
 use super::tls_facts::TlsFacts;
@@ -42,6 +42,8 @@ pub(crate) struct Client {
     handshake: Cell<u32>,
     /// Requests so far.
     pub(crate) requests: Cell<u64>,
+    /// By which the kernel is asked about it. A client of QUIC or datagrams has no such socket.
+    pub(crate) socket: OnceCell<Cutter>,
     /// Who a rule takes it for.
     pub(crate) moved: Cell<Option<(IpAddr, u16)>>,
     /// A rule expects a PROXY header of it.
@@ -85,6 +87,7 @@ impl Client {
             accepted: worker.now(),
             handshake: Cell::new(0),
             requests: Cell::new(0),
+            socket: OnceCell::new(),
             moved: Cell::new(None),
             expects_proxy: Cell::new(false),
             meant: Cell::new(None),

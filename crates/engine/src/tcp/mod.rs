@@ -347,6 +347,7 @@ async fn connect(
             timeout: proxy.connect_timeout,
             keepalive: proxy.socket_keepalive,
             bind: proxy.bind.as_ref(),
+            transparent: proxy.transparent,
             tls: proxy.tls.as_ref(),
             secure: None,
             host: resolved.host.as_deref(),

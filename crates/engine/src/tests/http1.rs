@@ -42,6 +42,7 @@ pub(super) fn proxy() -> Proxy {
         ignore_headers: Arc::default(),
         accel: false,
         bind: None,
+        transparent: false,
         cache: None,
         store: None,
     }

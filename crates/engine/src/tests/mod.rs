@@ -160,6 +160,7 @@ fn reach() -> Reach<'static> {
         timeout: Duration::from_secs(30),
         keepalive: false,
         bind: None,
+        transparent: false,
         tls: None,
         secure: None,
         host: None,

@@ -128,6 +128,8 @@ pub(crate) struct Reach<'a> {
     pub(crate) keepalive: bool,
     /// The local address to connect from.
     pub(crate) bind: Option<&'a Template>,
+    /// It may be an address of another machine.
+    pub(crate) transparent: bool,
     /// TLS where the endpoint has no settings of its own.
     pub(crate) tls: Option<&'a UpstreamTlsUse>,
     /// What the scheme of a computed target says.
@@ -522,6 +524,7 @@ impl Attempts<'_> {
         let settings = ConnectSettings {
             timeout: self.reach.timeout,
             local: way.local.as_deref().and_then(local_address),
+            transparent: self.reach.transparent,
             keepalive: self.reach.keepalive,
             socks: picked.endpoint().and_then(|endpoint| endpoint.socks).map(|socks| socks.address),
             proxy: way.send_proxy.map(|version| (version, Some(&*exchange.client), exchange.client_source())),

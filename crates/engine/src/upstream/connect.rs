@@ -23,6 +23,8 @@ pub(crate) struct ConnectSettings<'a> {
     pub(crate) timeout: Duration,
     /// Local address; port 0: any.
     pub(crate) local: Option<SocketAddr>,
+    /// It may be an address of another machine.
+    pub(crate) transparent: bool,
     /// Send TCP keep-alive probes.
     pub(crate) keepalive: bool,
     /// The proxy of SOCKS 4 that it goes through.
@@ -81,6 +83,7 @@ async fn connect(address: &Address, settings: &ConnectSettings<'_>) -> std::io::
         Address::Tcp(to) => {
             let options = ConnectOptions {
                 source: settings.local,
+                transparent: settings.transparent,
                 nodelay: true,
                 keepalive: settings.keepalive.then(|| Keepalive { on: true, ..Keepalive::default() }),
                 ..ConnectOptions::default()
@@ -124,7 +127,8 @@ async fn through_socks(stream: Stream, to: &Address) -> Result<Stream, ConnectFa
 }
 
 fn sort(error: std::io::Error) -> ConnectFailure {
-    match is_ours(&error) {
+    // What the system did not say was found out on this side.
+    match is_ours(&error) || error.raw_os_error().is_none() {
         true => ConnectFailure::Resources(error.to_string()),
         false => {
             ConnectFailure::Failed(format!("connect() failed ({})", crate::exchange::errors::system(&error)))

@@ -32,6 +32,8 @@ pub(crate) struct DatagramReach<'a> {
     pub(crate) retry: RetryPolicy,
     /// The local address to send from.
     pub(crate) bind: Option<&'a Template>,
+    /// It may be an address of another machine.
+    pub(crate) transparent: bool,
     /// PROXY header before the first datagram.
     pub(crate) send_proxy: Option<ProxyProtocol>,
     /// Descriptors from here on are for others.
@@ -110,7 +112,7 @@ impl DatagramReach<'_> {
             return Err(Fault::Own(why.to_string()));
         }
         let local: Option<SocketAddr> = local.as_deref().and_then(local_address);
-        let socket = UdpSocket::connect(to, local).map_err(|error| {
+        let socket = UdpSocket::connect(to, local, self.transparent).map_err(|error| {
             let why = errors::system(&error);
             match is_ours(&error) || error.kind() == ErrorKind::AddrInUse {
                 true => Fault::Own(format!("cannot send to an endpoint: {why}")),

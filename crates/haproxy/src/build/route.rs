@@ -505,6 +505,7 @@ impl<'a> Front<'a> {
             ignore_headers: Arc::default(),
             accel: false,
             bind: local_address(backend),
+            transparent: false,
             cache: None,
             store: None,
         })))

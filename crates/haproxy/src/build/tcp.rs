@@ -116,6 +116,7 @@ fn carry<'a>(context: &mut Context<'a>, proxy: &Proxy, backend: &'a Proxy) -> Tc
         send_proxy: None,
         tls: None,
         bind: local_address(backend),
+        transparent: false,
         limit_rate: (None, None),
         socket_keepalive: settings.flag("srvtcpka") || settings.flag("tcpka"),
         half_close: true,

@@ -231,6 +231,7 @@ pub(crate) fn proxy(pool: &str, fields: &[(&str, Template)]) -> Action {
         ignore_headers: Arc::default(),
         accel: true,
         bind: None,
+        transparent: false,
         cache: None,
         store: None,
     }))

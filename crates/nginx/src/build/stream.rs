@@ -172,6 +172,7 @@ fn action(lo: &mut Lowering<'_>, s: &StreamScope, target: TcpTarget) -> TcpActio
         send_proxy: s.send_proxy.then_some(version),
         tls,
         bind: s.bind.clone(),
+        transparent: s.transparent,
         limit_rate: s.rates,
         socket_keepalive: s.socket_keepalive,
         half_close: s.half_close,

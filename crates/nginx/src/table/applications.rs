@@ -30,7 +30,8 @@ pub(super) const UWSGI: &[Entry] = &[
     }),
     Entry::new("uwsgi_bind", HSL, (1, 2), "", "Local address towards upstreams.").scope(|lo, s, d| {
         if let Some(bind) = proxy::parse_bind(lo, d) {
-            s.uwsgi_mut().bind = bind;
+            let scope = s.uwsgi_mut();
+            (scope.bind, scope.transparent) = bind;
         }
     }),
     Entry::one("uwsgi_string", HSL, Text, "", "A text behind the parameters.")
@@ -47,7 +48,8 @@ pub(super) const SCGI: &[Entry] = &[
     }),
     Entry::new("scgi_bind", HSL, (1, 2), "", "Local address towards upstreams.").scope(|lo, s, d| {
         if let Some(bind) = proxy::parse_bind(lo, d) {
-            s.scgi_mut().bind = bind;
+            let scope = s.scgi_mut();
+            (scope.bind, scope.transparent) = bind;
         }
     }),
 ];
@@ -59,7 +61,8 @@ pub(super) const MEMCACHED: &[Entry] = &[
         .scope(|_, s, d| s.memcached_mut().gzip_flag = u32::try_from(count(d)).unwrap_or(0)),
     Entry::new("memcached_bind", HSL, (1, 2), "", "Local address towards upstreams.").scope(|lo, s, d| {
         if let Some(bind) = proxy::parse_bind(lo, d) {
-            s.memcached_mut().bind = bind;
+            let scope = s.memcached_mut();
+            (scope.bind, scope.transparent) = bind;
         }
     }),
 ];

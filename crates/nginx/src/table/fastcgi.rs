@@ -21,7 +21,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(|_, s, d| s.fastcgi_mut().keep_connection = on(d)),
     Entry::new("fastcgi_bind", HSL, (1, 2), "", "Local address towards upstreams.").scope(|lo, s, d| {
         if let Some(bind) = proxy::parse_bind(lo, d) {
-            s.fastcgi_mut().bind = bind;
+            let scope = s.fastcgi_mut();
+            (scope.bind, scope.transparent) = bind;
         }
     }),
     Entry::one("fastcgi_catch_stderr", HSL, Text, "", "Treats texts on standard error as failures.")

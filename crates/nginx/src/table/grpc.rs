@@ -15,7 +15,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         .scope(|lo, s, d| proxy::set_header(lo, s.level, s.grpc_mut(), d)),
     Entry::new("grpc_bind", HSL, (1, 2), "", "Local address towards upstreams.").scope(|lo, s, d| {
         if let Some(bind) = proxy::parse_bind(lo, d) {
-            s.grpc_mut().bind = bind;
+            let scope = s.grpc_mut();
+            (scope.bind, scope.transparent) = bind;
         }
     }),
 ];

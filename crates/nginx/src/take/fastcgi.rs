@@ -144,6 +144,7 @@ pub(crate) fn action(
         target: target.clone(),
         tls: upstream_tls,
         bind: scope.bind.clone(),
+        transparent: scope.transparent,
         key: memcached.then(|| memcached_key(lo, span)),
         params: scope.params.items().clone(),
         index: scope.index.clone(),

@@ -258,6 +258,8 @@ pub(crate) struct StreamScope {
     /// Variables that are assigned, in order.
     pub assignments: Vec<Op>,
     pub bind: Option<Template>,
+    /// It may be another machine's.
+    pub transparent: bool,
     pub upstream_tls_on: bool,
     pub upstream_tls: Arc<UpstreamTlsScope>,
     pub tls: Arc<TlsScope>,
@@ -310,6 +312,7 @@ impl StreamScope {
             datagrams: Datagrams::default(),
             assignments: Vec::new(),
             bind: None,
+            transparent: false,
             upstream_tls_on: false,
             upstream_tls: Arc::new(UpstreamTlsScope { tls, ..UpstreamTlsScope::default() }),
             tls: Arc::default(),

@@ -151,6 +151,7 @@ pub(crate) fn action(lo: &mut Lowering<'_>, proxy: &ProxyScope, place: &Place, s
         ignore_headers: proxy.gateway.ignore.items().clone(),
         accel: true,
         bind: proxy.bind.clone(),
+        transparent: proxy.transparent,
         cache,
         store,
     }))
@@ -220,22 +221,21 @@ pub(crate) fn http_version(s: &mut Scope, d: &Directive) {
 /// `proxy_bind address [transparent] | off`.
 pub(crate) fn bind(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
     if let Some(bind) = parse_bind(lo, d) {
-        s.proxy_mut().bind = bind;
+        let proxy = s.proxy_mut();
+        (proxy.bind, proxy.transparent) = bind;
     }
 }
 
-/// The address of `proxy_bind`; `None` if it is wrong, which was told.
-pub(crate) fn parse_bind(lo: &mut Lowering<'_>, d: &Directive) -> Option<Option<Template>> {
-    if d.args.len() == 2 {
-        if d.arg(1) != "transparent" {
-            lo.bad_value(d, 1, "`transparent`");
-            return None;
-        }
-        let text = "binding to addresses of other machines (`transparent`) is not supported yet";
-        lo.report(Diagnostic::error("nginx::not-built", text).at(d.span));
+/// The address of `proxy_bind`, and whether it may be another machine's; `None` if it is wrong, which was told.
+pub(crate) fn parse_bind(lo: &mut Lowering<'_>, d: &Directive) -> Option<(Option<Template>, bool)> {
+    let is_transparent = d.args.len() == 2;
+    if is_transparent && d.arg(1) != "transparent" {
+        lo.bad_value(d, 1, "`transparent`");
         return None;
     }
-    Some((d.arg(0) != "off").then(|| lo.template(&d.args[0])))
+    let address = (d.arg(0) != "off").then(|| lo.template(&d.args[0]));
+    let is_transparent = is_transparent && address.is_some();
+    Some((address, is_transparent))
 }
 
 /// Text to look for: a prefix, or a pattern after `~` or `~*`.

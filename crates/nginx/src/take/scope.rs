@@ -240,6 +240,8 @@ pub(crate) struct ProxyScope {
     pub method: Option<Template>,
     pub body: Option<Template>,
     pub bind: Option<Template>,
+    /// It may be another machine's.
+    pub transparent: bool,
     pub tls: Arc<UpstreamTlsScope>,
 }
 
@@ -256,6 +258,7 @@ impl Default for ProxyScope {
             method: None,
             body: None,
             bind: None,
+            transparent: false,
             tls: Arc::new(UpstreamTlsScope::of_upstream()),
         }
     }
@@ -276,6 +279,8 @@ impl ProxyScope {
 pub(crate) struct FastCgiScope {
     pub gateway: GatewayScope,
     pub bind: Option<Template>,
+    /// It may be another machine's.
+    pub transparent: bool,
     pub tls: Arc<UpstreamTlsScope>,
     /// uwsgi's.
     pub modifiers: (u8, u8),
@@ -301,6 +306,7 @@ impl FastCgiScope {
         Self {
             gateway: GatewayScope { settings: Arc::new(settings), ..GatewayScope::default() },
             bind: None,
+            transparent: false,
             tls: Arc::new(UpstreamTlsScope::of_upstream()),
             modifiers: (0, 0),
             gzip_flag: 0,

@@ -29,7 +29,7 @@ pub(crate) fn pass(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
 
 pub(crate) fn bind(lo: &mut Lowering<'_>, s: &mut StreamScope, d: &Directive) {
     if let Some(bind) = proxy::parse_bind(lo, d) {
-        s.bind = bind;
+        (s.bind, s.transparent) = bind;
     }
 }
 

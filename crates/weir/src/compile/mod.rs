@@ -208,6 +208,7 @@ pub(crate) fn finish(
 
 /// What the command line says about the process stands above the text.
 fn add_overrides(model: &mut Model, launch: &Launch) {
+    model.process.transparent = model.is_transparent();
     let process = &mut model.process;
     if let Some(workers) = launch.workers {
         process.workers = Workers::Count(workers.max(1));

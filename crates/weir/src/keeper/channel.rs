@@ -146,6 +146,7 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
         groups: vec![4, 65534],
         chroot: Some("/var/empty".into()),
         working_directory: None,
+        transparent: true,
     };
     let orders = [
         ToPlane::Begin { identity: Box::new(identity), launch: Box::new(launch), open_files: 1024 },

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Gid, Group, Uid, User, chdir, chroot, getgrouplist, setgid, setgroups, setuid};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use serde::{Deserialize, Serialize};
 use weir_diag::Diagnostic;
 use weir_model::Process;
@@ -22,6 +23,8 @@ pub(crate) struct Identity {
     pub(crate) groups: Vec<u32>,
     pub(crate) chroot: Option<PathBuf>,
     pub(crate) working_directory: Option<PathBuf>,
+    /// Keep the right to send from addresses of other machines, and no other of root's.
+    pub(crate) transparent: bool,
 }
 
 /// The identity that a configuration asks for, if this process may and must change into it: it is root, and another
@@ -43,6 +46,7 @@ pub(crate) fn wanted(process: &Process) -> Result<Option<Identity>, Box<Diagnost
         groups: groups.into_iter().map(Gid::as_raw).collect(),
         chroot: process.chroot.clone(),
         working_directory: process.working_directory.clone(),
+        transparent: process.transparent,
     }))
 }
 
@@ -100,13 +104,28 @@ pub(crate) fn become_identity(identity: &Identity) -> Result<(), String> {
     if Uid::current() != uid || !uid.is_root() || Gid::current().as_raw() != identity.gid {
         setgroups(&groups).map_err(say("give up supplementary groups".into()))?;
         setgid(Gid::from_raw(identity.gid)).map_err(say(format!("become group {}", identity.gid)))?;
+        let keeps = identity.transparent && !uid.is_root();
+        if keeps {
+            prctl::set_keepcaps(true).map_err(say("keep a capability".into()))?;
+        }
         setuid(uid).map_err(say(format!("become user {}", identity.uid)))?;
+        if keeps {
+            keep_only(CapabilitySet::NET_RAW).map_err(|error| {
+                format!("cannot keep CAP_NET_RAW (a `transparent` proxy needs it): {error}")
+            })?;
+        }
         // A process that can become root again never gave it up.
         if !uid.is_root() && setuid(Uid::from_raw(0)).is_ok() {
             return Err("root could be taken back after it was given up".into());
         }
     }
     prctl::set_no_new_privs().map_err(say("forbid new privileges".into()))
+}
+
+/// Gives up all rights of root but some.
+fn keep_only(rights: CapabilitySet) -> rustix::io::Result<()> {
+    let sets = CapabilitySets { effective: rights, permitted: rights, inheritable: CapabilitySet::empty() };
+    set_capabilities(None, sets)
 }
 
 /// Asks for TERM when the parent dies. Becoming another user clears this, so call it afterwards. The data plane

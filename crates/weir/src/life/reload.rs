@@ -98,6 +98,7 @@ fn needs_restart(old: &Model, new: &Model) -> Vec<Diagnostic> {
         ("working directory", old.working_directory != new.working_directory),
         ("daemon", old.daemon != new.daemon),
         ("pid file", old.pid_file != new.pid_file),
+        ("transparent", new.user.is_some() && new.transparent && !old.transparent),
         ("open files", old.open_files != new.open_files),
     ];
     let warn = |(what, _)| {

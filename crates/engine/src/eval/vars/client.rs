@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use weir_expr::{ClientVar, ProxyTlv};
+use weir_expr::{ClientVar, ProxyTlv, TcpFigure};
 use weir_http::proxy_protocol::Tlvs;
 use weir_plan::Address;
+use weir_rt::Cutter;
 
 use super::write::{display, extend, ipv4, number, seconds, text_of};
 use crate::exchange::Core;
@@ -55,6 +56,7 @@ pub(super) fn append(traffic: &Core, var: ClientVar<'_>, out: &mut Vec<u8>) -> b
         ClientVar::ConnectionSerial => number(out, Some(client.serial)),
         ClientVar::ConnectionRequests => number(out, Some(client.requests.get())),
         ClientVar::ConnectionTime => seconds(out, traffic.now().saturating_duration_since(client.accepted)),
+        ClientVar::TcpFigure(which) => number(out, client.socket.get().and_then(|one| tcp(one, *which))),
         ClientVar::AcceptDate => {
             traffic.worker.haproxy_date(client.accepted_unix(), out);
             true
@@ -72,6 +74,19 @@ fn unix_path(traffic: &Core, out: &mut Vec<u8>) -> bool {
     out.extend_from_slice(b"unix:");
     out.extend_from_slice(path.as_os_str().as_encoded_bytes());
     true
+}
+
+/// What the kernel knows of a connection.
+#[cold]
+fn tcp(socket: &Cutter, which: TcpFigure) -> Option<u64> {
+    let info = socket.tcp_info()?;
+    let figure = match which {
+        TcpFigure::RoundTrip => info.rtt,
+        TcpFigure::RoundTripVariation => info.rttvar,
+        TcpFigure::CongestionWindow => info.snd_cwnd,
+        TcpFigure::ReceiveSpace => info.rcv_space,
+    };
+    Some(figure.into())
 }
 
 /// A field of a PROXY header.

@@ -113,6 +113,7 @@ async fn connect(session: &mut Session, seat: &Seat, proxy: &TcpProxy) -> Result
     let reach = DatagramReach {
         retry: proxy.retry,
         bind: proxy.bind.as_ref(),
+        transparent: proxy.transparent,
         send_proxy: proxy.send_proxy,
         kept_back: seat.hub.kept_back,
     };

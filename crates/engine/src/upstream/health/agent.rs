@@ -62,8 +62,15 @@ async fn ask(endpoint: &Endpoint, agent: &AgentCheck) -> Option<Vec<u8>> {
     let Some(Address::Tcp(to)) = &endpoint.address else { return None };
     let address = Address::Tcp(SocketAddr::new(agent.address.unwrap_or(to.ip()), agent.port));
     let timeout = agent.interval.max(Duration::from_millis(1));
-    let settings =
-        ConnectSettings { timeout, local: None, keepalive: false, socks: None, proxy: None, tls: None };
+    let settings = ConnectSettings {
+        timeout,
+        local: None,
+        transparent: false,
+        keepalive: false,
+        socks: None,
+        proxy: None,
+        tls: None,
+    };
     let conn = open(&address, &settings, &Timer::new()).await.ok()?;
     if !agent.send.is_empty() {
         conn.write_slice(&agent.send).await.ok()?;

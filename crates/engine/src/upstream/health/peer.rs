@@ -17,7 +17,7 @@ impl Peer {
         let (Address::Tcp(to) | Address::Udp(to)) = address else {
             return Err(Failed::new("L4CON", "a unix socket takes no datagrams from here"));
         };
-        UdpSocket::connect(*to, None).map(Self).map_err(|error| failed(&error))
+        UdpSocket::connect(*to, None, false).map(Self).map_err(|error| failed(&error))
     }
 
     pub(super) fn send(&self, datagram: &[u8]) -> Result<(), Failed> {

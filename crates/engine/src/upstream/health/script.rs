@@ -201,6 +201,7 @@ impl<'a> Played<'a> {
         let settings = ConnectSettings {
             timeout: self.due.saturating_duration_since(weir_rt::now()).max(Duration::from_millis(1)),
             local: None,
+            transparent: false,
             keepalive: false,
             socks: self.endpoint.socks.filter(|socks| socks.checks).map(|socks| socks.address),
             proxy: connect.send_proxy.map(|version| (version, None, None)),
