@@ -10,11 +10,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::Spot;
 
 /// The format of [`Record`]. A record of a later one is not understood.
 pub const FORMAT: u32 = 2;
@@ -211,7 +212,7 @@ pub struct Record {
     /// [`FORMAT`].
     pub format: u32,
     /// Addresses of names, by what describes the name and its name servers.
-    pub names: BTreeMap<String, Vec<IpAddr>>,
+    pub names: BTreeMap<String, Vec<Spot>>,
     /// Changes of pools, by name.
     pub pools: BTreeMap<String, PoolChanges>,
     /// Certificates, by name.
@@ -306,12 +307,12 @@ impl Changes {
     }
 
     /// The addresses of a name, if it was ever found.
-    pub fn addresses(&self, name: &str) -> Option<Vec<IpAddr>> {
+    pub fn addresses(&self, name: &str) -> Option<Vec<Spot>> {
         self.kept().record.names.get(name).cloned()
     }
 
     /// Notes the addresses of a name.
-    pub fn set_addresses(&self, name: &str, addresses: Vec<IpAddr>) {
+    pub fn set_addresses(&self, name: &str, addresses: Vec<Spot>) {
         self.change(|record| {
             if record.names.get(name) == Some(&addresses) {
                 return false;

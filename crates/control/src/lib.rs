@@ -16,6 +16,7 @@ pub mod memory;
 pub mod requests;
 pub mod sessions;
 pub mod snapshot;
+mod spot;
 pub mod totals;
 pub mod zones;
 
@@ -23,5 +24,6 @@ pub use changes::{AdminState, Change, Changes};
 pub use ids::{ConnectionId, EndpointKey, ListenerId, PoolId, RouteId, SiteId, WorkerId, ZoneId};
 pub use requests::Requests;
 pub use snapshot::Snapshot;
+pub use spot::Spot;
 pub use totals::Totals;
 pub use zones::Zones;

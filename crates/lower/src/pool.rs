@@ -191,7 +191,7 @@ impl<'m> Cx<'m> {
             model::EndpointAddress::Name { host, port, all_addresses } => (host, *port, *all_addresses),
         };
         let (first, resolving) = (endpoint.initially, endpoint.resolve.as_ref());
-        if resolving.is_some_and(|resolving| resolving.spread == Spread::Each) {
+        if resolving.is_some_and(|resolving| resolving.spread == Spread::Each || resolving.services) {
             return vec![Place { name, address: None }];
         }
         let mut found = if first.look_up { self.resources.addresses(host) } else { Vec::new() };
@@ -239,11 +239,19 @@ impl<'m> Cx<'m> {
                 self.report(Diagnostic::error("pool::no-resolver", title).help("name a resolver"));
                 return None;
             };
+            if resolving.services && resolver.servers.is_empty() && resolver.named_servers.is_empty() {
+                let title = format!("the system is not asked for service records, as of `{}`", host.host);
+                self.report(
+                    Diagnostic::error("pool::no-resolver", title).help("name the servers of a resolver"),
+                );
+                return None;
+            }
             Some(Arc::new(plan::Resolve {
                 host: host.host.clone(),
                 port: host.port,
                 resolver: self.resolver(resolver),
                 spread: resolving.spread,
+                services: resolving.services,
                 down: endpoint.down,
             }))
         });

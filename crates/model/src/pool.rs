@@ -239,6 +239,9 @@ pub struct Resolving {
     pub spread: Spread,
     /// Name servers; `None`: the pool's.
     pub resolver: Option<Resolver>,
+    /// Its service records (RFC 2782) are asked for: they say ports, weights and, with `spread: each`, who is a backup.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub services: bool,
 }
 
 /// Where an endpoint with a name is at first.

@@ -8,14 +8,14 @@
 //! alone, without a new plan, new TLS settings or a cut connection.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
 use sha2::Sha256;
 use weir_control::changes::NewEndpoint;
-use weir_control::{EndpointKey, PoolId};
+use weir_control::{EndpointKey, PoolId, Spot};
 use weir_expr::check::{AgentCheck, Cuts};
 use weir_expr::settings::{ProxyProtocol, Spread};
 use weir_policy::pool::{EndpointConfig, PoolConfig};
@@ -144,6 +144,8 @@ pub struct Resolve {
     pub resolver: Arc<Resolver>,
     /// What becomes of several addresses.
     pub spread: Spread,
+    /// Its service records (RFC 2782) are asked for, which say the ports.
+    pub services: bool,
     /// It is out of service by the configuration.
     pub down: bool,
 }
@@ -159,7 +161,8 @@ impl Resolve {
         };
         let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
         let servers = if servers.is_empty() { "the system".to_owned() } else { servers.join(",") };
-        format!("{} by {servers}{families}", self.host.to_ascii_lowercase())
+        let services = if self.services { " services" } else { "" };
+        format!("{} by {servers}{families}{services}", self.host.to_ascii_lowercase())
     }
 }
 
@@ -186,6 +189,13 @@ fn given_settings(config: &mut EndpointConfig, given: &NewEndpoint) {
     config.max_fails = given.max_fails.unwrap_or(config.max_fails);
     config.fail_timeout = given.fail_timeout_ms.map_or(config.fail_timeout, ms);
     config.slow_start = given.slow_start_ms.map_or(config.slow_start, ms);
+}
+
+/// Where an endpoint is, and the weight that it has for that.
+#[derive(Clone, Copy)]
+struct Taken {
+    address: SocketAddr,
+    weight: Option<u32>,
 }
 
 impl EndpointSet {
@@ -295,7 +305,7 @@ impl EndpointSet {
         };
         let (host, port) = given.address.rsplit_once(':').unwrap_or((&given.address, ""));
         let port = port.parse().map_err(|_| format!("{}: `{}` has no port", given.name, given.address))?;
-        Ok(Resolve { host: host.into(), port, resolver, spread: Spread::Each, down })
+        Ok(Resolve { host: host.into(), port, resolver, spread: Spread::Each, services: false, down })
     }
 
     /// These endpoints as they would be given, with all that is known of them.
@@ -339,13 +349,13 @@ impl EndpointSet {
         &self,
         pool: PoolId,
         now: &EndpointSet,
-        found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
+        found: impl Fn(&Resolve) -> Option<Vec<Spot>>,
     ) -> EndpointSet {
         let mut taken: HashSet<EndpointKey> = HashSet::new();
         let (mut configs, mut endpoints) = (Vec::new(), Vec::new());
         let mut places = self.places(now, &found).into_iter();
         for (config, endpoint) in self.config.endpoints().iter().zip(&self.endpoints) {
-            let place = places.next().flatten();
+            let place: Option<Taken> = places.next().flatten();
             let Some(resolve) = &endpoint.resolve else {
                 taken.insert(endpoint.key);
                 configs.push(config.clone());
@@ -354,12 +364,18 @@ impl EndpointSet {
             };
             if let Spread::One(_) = resolve.spread {
                 let down = resolve.down || place.is_none();
-                configs.push(EndpointConfig { down, ..config.clone() });
-                endpoints.push(Endpoint { address: place.map(Address::Tcp), ..endpoint.clone() });
+                let weight = place.and_then(|place| place.weight).unwrap_or(config.weight);
+                configs.push(EndpointConfig { down, weight, ..config.clone() });
+                let address = place.map(|place| Address::Tcp(place.address));
+                endpoints.push(Endpoint { address, ..endpoint.clone() });
                 continue;
             }
-            for ip in found(resolve).unwrap_or_default() {
-                let address = Address::Tcp((ip, resolve.port).into());
+            for spot in found(resolve).unwrap_or_default() {
+                let address = Address::Tcp((spot.ip(), spot.port().unwrap_or(resolve.port)).into());
+                // A line that is a backup has no backups of its own.
+                if spot.is_backup() && config.backup {
+                    continue;
+                }
                 let key = EndpointKey::of(pool, &format!("{}@{address}", endpoint.name));
                 if !taken.insert(key) {
                     continue;
@@ -369,7 +385,11 @@ impl EndpointSet {
                     Some(cookies) => cookies.value(key),
                     None => format!("{own}{:08x}", key.0 >> 32).into(),
                 });
-                configs.push(EndpointConfig { key, down: resolve.down, ..config.clone() });
+                // nginx's: a weight that is written stands above the records'.
+                let told = spot.weight().map(|weight| u32::from(weight).max(1));
+                let weight = told.filter(|_| config.weight == 1).unwrap_or(config.weight);
+                let backup = config.backup || spot.is_backup();
+                configs.push(EndpointConfig { key, down: resolve.down, weight, backup, ..config.clone() });
                 endpoints.push(Endpoint { key, address: Some(address), cookie, ..endpoint.clone() });
             }
         }
@@ -379,24 +399,20 @@ impl EndpointSet {
 
     /// Where each endpoint is that has one address of its name, HAProxy's way: the better family first, then the address that it
     /// has, and none that another endpoint of the same name has.
-    fn places(
-        &self,
-        now: &EndpointSet,
-        found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
-    ) -> Vec<Option<SocketAddr>> {
+    fn places(&self, now: &EndpointSet, found: impl Fn(&Resolve) -> Option<Vec<Spot>>) -> Vec<Option<Taken>> {
         let current = |endpoint: &Endpoint| {
             let known = now.index_of(endpoint.key).map_or(endpoint, |at| &now.endpoints[at]);
             match &known.address {
-                Some(Address::Tcp(address)) => Some(*address),
+                Some(Address::Tcp(address)) => Some(Taken { address: *address, weight: None }),
                 _ => None,
             }
         };
-        let mut places: Vec<Option<SocketAddr>> = self.endpoints.iter().map(current).collect();
+        let mut places: Vec<Option<Taken>> = self.endpoints.iter().map(current).collect();
         for at in 0..places.len() {
             let Some(resolve) = &self.endpoints[at].resolve else { continue };
             let Spread::One(choice) = resolve.spread else { continue };
             let Some(ips) = found(resolve) else { continue };
-            let own = places[at];
+            let own = places[at].map(|own| own.address);
             let others = |place: SocketAddr| {
                 let before = self.endpoints[..at].iter().zip(&places);
                 // Those behind keep theirs too, but for one that is ours by right of coming first.
@@ -404,12 +420,23 @@ impl EndpointSet {
                 let behind = behind.filter(|_| own != Some(place));
                 let same =
                     |one: &Endpoint| one.resolve.as_ref().is_some_and(|other| other.host == resolve.host);
-                before.chain(behind).any(|(one, other)| same(one) && *other == Some(place))
+                before
+                    .chain(behind)
+                    .any(|(one, other)| same(one) && other.is_some_and(|other| other.address == place))
             };
-            let candidates = ips.iter().map(|ip| SocketAddr::new(*ip, resolve.port));
-            let free = candidates.filter(|place| choice.share || !others(*place));
+            let candidates = ips.iter().map(|spot| Taken {
+                address: SocketAddr::new(spot.ip(), spot.port().unwrap_or(resolve.port)),
+                // HAProxy's weights go to 256.
+                weight: spot
+                    .weight()
+                    .filter(|_| !choice.own_weight)
+                    .map(|weight| u32::from(weight) / 256 + 1),
+            });
+            let free = candidates.filter(|place| choice.share || !others(place.address));
             // Of equals the first.
-            let best = free.min_by_key(|place| (place.is_ipv4() != choice.ipv4_first, own != Some(*place)));
+            let best = free.min_by_key(|place| {
+                (place.address.is_ipv4() != choice.ipv4_first, own != Some(place.address))
+            });
             places[at] = best;
         }
         places
@@ -425,8 +452,8 @@ mod tests {
 
     const POOL: PoolId = PoolId(7);
 
-    fn ips(list: &[&str]) -> Vec<IpAddr> {
-        list.iter().map(|ip| ip.parse().unwrap()).collect()
+    fn ips(list: &[&str]) -> Vec<Spot> {
+        list.iter().map(|ip| Spot::Address(ip.parse().unwrap())).collect()
     }
 
     fn written(lines: &[(&str, Option<Spread>)]) -> EndpointSet {
@@ -448,7 +475,14 @@ mod tests {
                 holds: None,
             });
             let resolve = spread.map(|spread| {
-                Arc::new(Resolve { host: "app.test".into(), port: 80, resolver, spread, down: false })
+                Arc::new(Resolve {
+                    host: "app.test".into(),
+                    port: 80,
+                    resolver,
+                    spread,
+                    services: false,
+                    down: false,
+                })
             });
             endpoints.push(Endpoint {
                 begins: None,
@@ -502,6 +536,38 @@ mod tests {
         assert_ne!(moved.endpoints[1].key, two.endpoints[1].key);
     }
 
+    fn service(last: u8, port: u16, weight: u16, backup: bool) -> Spot {
+        Spot::Service { ip: [192, 0, 2, last].into(), port, weight, backup }
+    }
+
+    #[test]
+    fn service_records_say_ports_weights_and_who_stands_behind() {
+        let records =
+            || Some(vec![service(8, 8080, 5, false), service(8, 8081, 0, false), service(9, 8080, 7, true)]);
+        let facts = |set: &EndpointSet| -> Vec<(String, u32, bool)> {
+            let places = shown(set).into_iter().map(|one| one.1);
+            let configs = set.config.endpoints().iter().map(|config| (config.weight, config.backup));
+            places.zip(configs).map(|(place, (weight, backup))| (place, weight, backup)).collect()
+        };
+        let each = written(&[("app.test", Some(Spread::Each))]);
+        let expected =
+            [("192.0.2.8:8080", 5, false), ("192.0.2.8:8081", 1, false), ("192.0.2.9:8080", 7, true)];
+        let expected = expected.map(|(place, weight, backup)| (place.to_owned(), weight, backup));
+        assert_eq!(facts(&each.at(POOL, &each, |_| records())), expected);
+        // The second line has a weight of its own, here 2.
+        let heavy = written(&[("fixed", None), ("app.test", Some(Spread::Each))]);
+        assert!(facts(&heavy.at(POOL, &heavy, |_| records()))[1..].iter().all(|one| one.1 == 2));
+        let one = Some(Spread::One(AddressChoice::default()));
+        let slots = written(&[("s1", one), ("s2", one), ("s3", one), ("s4", one)]);
+        let set =
+            slots.at(POOL, &slots, |_| Some(vec![service(8, 8080, 512, false), service(8, 8081, 0, false)]));
+        assert_eq!(
+            facts(&set)[..2],
+            [("192.0.2.8:8080".to_owned(), 3, false), ("192.0.2.8:8081".to_owned(), 1, false)]
+        );
+        assert_eq!(facts(&set)[2].0, "");
+    }
+
     #[test]
     fn servers_of_one_name_share_its_addresses_out() {
         let one = Some(Spread::One(AddressChoice::default()));
@@ -530,7 +596,7 @@ mod tests {
 
     #[test]
     fn families_are_preferred_and_addresses_shared_as_told() {
-        let choice = AddressChoice { ipv4_first: true, share: true };
+        let choice = AddressChoice { ipv4_first: true, share: true, own_weight: false };
         let written = written(&[("s1", Some(Spread::One(choice))), ("s2", Some(Spread::One(choice)))]);
         let set = written.at(POOL, &written, |_| Some(ips(&["2001:db8::1", "192.0.2.8"])));
         assert!(shown(&set).iter().all(|one| one.1 == "192.0.2.8:80"));

@@ -6,9 +6,9 @@
 //! Why: nginx keeps what it was last told for as long as its name servers fail; HAProxy only for a time that depends on
 //! the failure, and then takes the server out.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
+use weir_control::Spot;
 use weir_expr::settings::NameHolds;
 
 use crate::time::{Millis, millis};
@@ -47,7 +47,7 @@ pub enum NameFailure {
 pub struct Name {
     config: NameConfig,
     /// Addresses, and when each was last in an answer.
-    known: Vec<(IpAddr, Millis)>,
+    known: Vec<(Spot, Millis)>,
     last_valid: Option<Millis>,
     failure: Option<NameFailure>,
     failures: u32,
@@ -57,7 +57,7 @@ pub struct Name {
 
 impl Name {
     /// A name that is to be looked up at once. `known`: its addresses as far as they are remembered.
-    pub fn new(config: NameConfig, now: Millis, known: Vec<IpAddr>) -> Self {
+    pub fn new(config: NameConfig, now: Millis, known: Vec<Spot>) -> Self {
         let last_valid = (!known.is_empty()).then_some(now);
         let settled = last_valid.is_some();
         let known = known.into_iter().map(|ip| (ip, now)).collect();
@@ -80,22 +80,22 @@ impl Name {
     }
 
     /// Its addresses now; `None`: nothing was ever known of it.
-    pub fn addresses(&self) -> Option<Vec<IpAddr>> {
+    pub fn addresses(&self) -> Option<Vec<Spot>> {
         self.last_valid.map(|_| self.known.iter().map(|(ip, _)| *ip).collect())
     }
 
     /// It has these addresses, for so long. True if it had others.
-    pub fn answered(&mut self, now: Millis, addresses: &[IpAddr], ttl: Duration) -> bool {
+    pub fn answered(&mut self, now: Millis, addresses: &[Spot], ttl: Duration) -> bool {
         let before = self.addresses();
         let obsolete = self.config.holds.map_or(0, |holds| millis(holds.obsolete));
-        let mut known: Vec<(IpAddr, Millis)> = Vec::with_capacity(addresses.len());
+        let mut known: Vec<(Spot, Millis)> = Vec::with_capacity(addresses.len());
         for ip in addresses {
             if !known.iter().any(|(seen, _)| seen == ip) {
                 known.push((*ip, now));
             }
         }
         // Order is no news: what was there stays in its place.
-        let place = |ip: &IpAddr| self.known.iter().position(|(old, _)| old == ip).unwrap_or(usize::MAX);
+        let place = |ip: &Spot| self.known.iter().position(|(old, _)| old == ip).unwrap_or(usize::MAX);
         known.sort_by_key(|(ip, _)| place(ip));
         let kept =
             self.known.iter().filter(|(ip, seen)| !addresses.contains(ip) && now.since(*seen) < obsolete);
@@ -146,7 +146,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn ip(last: u8) -> IpAddr {
+    fn ip(last: u8) -> Spot {
         [192, 0, 2, last].into()
     }
 

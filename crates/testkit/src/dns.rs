@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum NameAnswer {
     /// These addresses, for so many seconds.
     Addresses(Vec<Ipv4Addr>, u32),
+    /// These service records (priority, weight, port, target), for so many seconds.
+    Services(Vec<(u16, u16, u16, &'static str)>, u32),
     /// An error: the response code of RFC 1035 §4.1.1.
     Code(u8),
     /// No word.
@@ -29,6 +31,7 @@ pub struct NameServer {
 const HEADER: usize = 12;
 const NO_SUCH_NAME: u8 = 3;
 const TYPE_A: [u8; 2] = [0, 1];
+const TYPE_SRV: [u8; 2] = [0, 33];
 
 impl NameServer {
     /// Starts one.
@@ -80,26 +83,43 @@ fn answer(question: &[u8], names: &HashMap<String, NameAnswer>) -> Option<Vec<u8
     let code = match known {
         Some(NameAnswer::Silence) => return None,
         Some(NameAnswer::Code(code)) => *code,
-        Some(NameAnswer::Addresses(..)) => 0,
+        Some(NameAnswer::Addresses(..) | NameAnswer::Services(..)) => 0,
         None => NO_SUCH_NAME,
     };
-    let addresses = match known {
+    let records: Vec<([u8; 2], u32, Vec<u8>)> = match known {
         // Only IPv4 addresses are told.
         Some(NameAnswer::Addresses(addresses, ttl)) if question.get(at + 1..at + 3)? == TYPE_A => {
-            addresses.iter().map(|address| (address.octets(), *ttl)).collect()
+            addresses.iter().map(|address| (TYPE_A, *ttl, address.octets().to_vec())).collect()
+        }
+        Some(NameAnswer::Services(services, ttl)) if question.get(at + 1..at + 3)? == TYPE_SRV => {
+            services.iter().map(|service| (TYPE_SRV, *ttl, service_data(service))).collect()
         }
         _ => Vec::new(),
     };
     let mut out = question.get(..2)?.to_vec();
     // A response, recursion desired and available; one question.
-    out.extend([0x81, 0x80 | code, 0, 1, 0, u8::try_from(addresses.len()).ok()?, 0, 0, 0, 0]);
+    out.extend([0x81, 0x80 | code, 0, 1, 0, u8::try_from(records.len()).ok()?, 0, 0, 0, 0]);
     out.extend(asked);
-    for (octets, ttl) in addresses {
-        // The name by a pointer to the question's, type A, class IN.
-        out.extend([0xc0, HEADER as u8, 0, 1, 0, 1]);
+    for (kind, ttl, data) in records {
+        // The name by a pointer to the question's, class IN.
+        out.extend([0xc0, HEADER as u8]);
+        out.extend(kind);
+        out.extend([0, 1]);
         out.extend(ttl.to_be_bytes());
-        out.extend([0, 4]);
-        out.extend(octets);
+        out.extend(u16::try_from(data.len()).ok()?.to_be_bytes());
+        out.extend(data);
     }
     Some(out)
+}
+
+/// What a service record says.
+fn service_data((priority, weight, port, target): &(u16, u16, u16, &str)) -> Vec<u8> {
+    let mut out: Vec<u8> =
+        [priority, weight, port].into_iter().flat_map(|number| number.to_be_bytes()).collect();
+    for label in target.split('.').filter(|label| !label.is_empty()) {
+        out.push(u8::try_from(label.len()).expect("a label is short"));
+        out.extend(label.as_bytes());
+    }
+    out.push(0);
+    out
 }

@@ -80,8 +80,8 @@ impl Engine {
     }
 }
 
-/// A name, and whom to ask: what decides what its addresses are worth.
-type Key = (Box<str>, Arc<Resolver>);
+/// A name, whom to ask (what decides what its addresses are worth), and whether its service records are asked for.
+type Key = (Box<str>, Arc<Resolver>, bool);
 
 struct State {
     names: HashMap<Key, Name>,
@@ -109,7 +109,7 @@ impl State {
                 asking.push(key.clone());
                 let (clients, done) = (clients.clone(), done.clone());
                 tokio::task::spawn_local(async move {
-                    let found = look_up(&clients, &key.1, &key.0).await;
+                    let found = look_up(&clients, &key.1, &key.0, key.2).await;
                     let _ = done.send((key, found)).await;
                 });
             }
@@ -246,7 +246,7 @@ fn resolves(prepared: &Prepared) -> Vec<Arc<Resolve>> {
 }
 
 fn key(resolve: &Resolve) -> Key {
-    (resolve.host.to_ascii_lowercase().into(), resolve.resolver.clone())
+    (resolve.host.to_ascii_lowercase().into(), resolve.resolver.clone(), resolve.services)
 }
 
 fn config(resolver: &Resolver) -> NameConfig {

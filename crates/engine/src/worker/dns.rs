@@ -19,8 +19,10 @@ use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfi
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::RData;
 use hickory_resolver::{Resolver as Client, TokioResolver};
 use tokio::sync::{mpsc, oneshot};
+use weir_control::Spot;
 use weir_control::zones::ResolverZone;
 use weir_plan::Resolver;
 use weir_policy::names::NameFailure;
@@ -69,7 +71,10 @@ impl ResolverKey {
 }
 
 /// What came of a look-up: addresses, and for how long they hold.
-pub(crate) type Found = Result<(Vec<IpAddr>, Duration), Failed>;
+pub(crate) type Found = Result<(Vec<Spot>, Duration), Failed>;
+
+/// As [`Found`], of a host.
+type Addresses = Result<(Vec<IpAddr>, Duration), Failed>;
 
 /// Why there is no address.
 pub(crate) struct Failed {
@@ -89,14 +94,23 @@ impl Failed {
 pub(crate) type Clients = HashMap<Arc<ResolverKey>, Rc<TokioResolver>>;
 
 /// Looks a name up, on a thread of its own with a runtime: no cache stands before it.
-pub(crate) async fn look_up(clients: &RefCell<Clients>, resolver: &Resolver, name: &str) -> Found {
+/// With `services` its service records are asked for, and the addresses of their targets.
+pub(crate) async fn look_up(
+    clients: &RefCell<Clients>,
+    resolver: &Resolver,
+    name: &str,
+    services: bool,
+) -> Found {
     let name = name.trim_end_matches('.');
     let found = match ResolverKey::of(resolver) {
-        None => tokio::time::timeout(resolver.timeout, ask_system(name.to_owned())).await,
+        None => tokio::time::timeout(resolver.timeout, ask_system(name.to_owned())).await.map(spots),
         Some(key) => {
             let client = client_for(&mut clients.borrow_mut(), &key);
             let client = client.map_err(|words| Failed::new(NameFailure::Other, words))?;
-            tokio::time::timeout(resolver.timeout, ask(&client, &key, name)).await
+            match services {
+                true => tokio::time::timeout(resolver.timeout, ask_services(&client, &key, name)).await,
+                false => tokio::time::timeout(resolver.timeout, ask(&client, &key, name)).await.map(spots),
+            }
         }
     };
     let found = found.unwrap_or_else(|_| Err(Failed::new(NameFailure::Timeout, TIMED_OUT)));
@@ -104,6 +118,7 @@ pub(crate) async fn look_up(clients: &RefCell<Clients>, resolver: &Resolver, nam
     found
 }
 
+<<<<<<< HEAD
 /// Looks up the names of whom requests of our own go to.
 pub(crate) struct Asked(pub(crate) Arc<Resolver>);
 
@@ -118,6 +133,10 @@ impl weir_fetch::Lookup for Asked {
             found.map(|(addresses, _)| addresses).map_err(|failed| io::Error::other(failed.words))
         })
     }
+=======
+fn spots(found: Addresses) -> Found {
+    found.map(|(addresses, ttl)| (addresses.into_iter().map(Spot::Address).collect(), ttl))
+>>>>>>> 00f7428 (names: service records, of nginx's `service=` and of HAProxy's servers)
 }
 
 /// What was asked of the resolvers that have a zone. Whoever asks waits for a name server: a lock is nothing beside it.
@@ -327,7 +346,7 @@ fn client_for(clients: &mut Clients, key: &Arc<ResolverKey>) -> Result<Rc<TokioR
     Ok(client)
 }
 
-async fn ask(client: &TokioResolver, key: &ResolverKey, name: &str) -> Found {
+async fn ask(client: &TokioResolver, key: &ResolverKey, name: &str) -> Addresses {
     let found = client.lookup_ip(format!("{name}.")).await.map_err(|error| words(&error))?;
     let addresses: Vec<IpAddr> = found
         .iter()
@@ -339,6 +358,52 @@ async fn ask(client: &TokioResolver, key: &ResolverKey, name: &str) -> Found {
     }
     let ttl = found.valid_until().saturating_duration_since(std::time::Instant::now());
     Ok((addresses, ttl))
+}
+
+/// The places that a name's service records lead to, the best priority first, then the greatest weight. Targets whose
+/// addresses are not found are left out, unless none is.
+async fn ask_services(client: &Rc<TokioResolver>, key: &Arc<ResolverKey>, name: &str) -> Found {
+    let found = client.srv_lookup(format!("{name}.")).await.map_err(|error| words(&error))?;
+    let mut ttl = found.valid_until().saturating_duration_since(std::time::Instant::now());
+    let mut records: Vec<(u16, u16, u16, String)> = found
+        .answers()
+        .iter()
+        .filter_map(|record| match &record.data {
+            RData::SRV(srv) => Some((srv.priority, srv.weight, srv.port, srv.target.to_string())),
+            _ => None,
+        })
+        // A root is no target: the service is said not to be there (RFC 2782).
+        .filter(|record| record.3 != ".")
+        .take(MOST_ADDRESSES)
+        .collect();
+    records.sort_by_key(|(priority, weight, port, _)| (*priority, std::cmp::Reverse(*weight), *port));
+    let best = records.first().map(|record| record.0);
+    let asked: Vec<_> = records
+        .into_iter()
+        .map(|record| {
+            let (client, key, target) =
+                (client.clone(), key.clone(), record.3.trim_end_matches('.').to_owned());
+            (record, tokio::task::spawn_local(async move { ask(&client, &key, &target).await }))
+        })
+        .collect();
+    let mut spots = Vec::new();
+    let mut failed = None;
+    for ((priority, weight, port, _), answer) in asked {
+        match answer.await {
+            Ok(Ok((addresses, holds))) => {
+                ttl = ttl.min(holds);
+                let backup = Some(priority) != best;
+                spots.extend(addresses.into_iter().map(|ip| Spot::Service { ip, port, weight, backup }));
+            }
+            Ok(Err(why)) => failed = Some(why),
+            Err(_) => failed = Some(Failed::new(NameFailure::Other, "the look-up was given up")),
+        }
+    }
+    spots.truncate(MOST_ADDRESSES);
+    match spots.is_empty() {
+        true => Err(failed.unwrap_or_else(|| Failed::new(NameFailure::Missing, "3: Host not found"))),
+        false => Ok((spots, ttl)),
+    }
 }
 
 /// Why there is no answer, in nginx's words where it has any: the code of RFC 1035 §4.1.1 and its meaning.
@@ -365,7 +430,7 @@ fn words(error: &NetError) -> Failed {
     }
 }
 
-async fn ask_system(name: String) -> Found {
+async fn ask_system(name: String) -> Addresses {
     let found = tokio::net::lookup_host((name, 0)).await;
     // The system does not say why in a way that could be told apart.
     let found = found.map_err(|error| Failed::new(NameFailure::Missing, error.to_string()))?;

@@ -10,12 +10,11 @@
 //! endpoint that stays.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_control::changes::PoolChanges;
-use weir_control::{AdminState, EndpointKey, PoolId};
+use weir_control::{AdminState, EndpointKey, PoolId, Spot};
 use weir_expr::check::FirstState;
 use weir_plan::{Address, Endpoint, EndpointSet, Resolve};
 use weir_policy::Millis;
@@ -60,7 +59,7 @@ impl LivePool {
         old: Option<&LivePool>,
         changed: PoolChanges,
         now: Millis,
-        found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
+        found: impl Fn(&Resolve) -> Option<Vec<Spot>>,
     ) -> Self {
         let wanted = laid_over(pool, &changed).unwrap_or_else(|_| pool.set.clone());
         let old = old.map(LivePool::lock);
@@ -96,7 +95,7 @@ impl LivePool {
         pool: &weir_plan::Pool,
         changed: PoolChanges,
         at: Millis,
-        found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
+        found: impl Fn(&Resolve) -> Option<Vec<Spot>>,
     ) -> bool {
         let mut now = self.lock();
         let replaced = changed.endpoints != now.changed.endpoints;
@@ -119,7 +118,7 @@ impl LivePool {
         &self,
         pool: PoolId,
         at: Millis,
-        found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
+        found: impl Fn(&Resolve) -> Option<Vec<Spot>>,
     ) -> Option<Arc<EndpointSet>> {
         let mut now = self.lock();
         let set = addressed(&now.wanted, pool, &now.live.set, found);
@@ -160,7 +159,7 @@ fn addressed(
     wanted: &Arc<EndpointSet>,
     pool: PoolId,
     now: &EndpointSet,
-    found: impl Fn(&Resolve) -> Option<Vec<IpAddr>>,
+    found: impl Fn(&Resolve) -> Option<Vec<Spot>>,
 ) -> Arc<EndpointSet> {
     match wanted.resolves() {
         true => Arc::new(wanted.at(pool, now, found)),
@@ -169,8 +168,9 @@ fn addressed(
 }
 
 /// What makes two sets the same endpoints.
-fn places(set: &EndpointSet) -> Vec<(EndpointKey, Option<&Address>)> {
-    set.endpoints.iter().map(|endpoint| (endpoint.key, endpoint.address.as_ref())).collect()
+fn places(set: &EndpointSet) -> Vec<(EndpointKey, Option<&Address>, u32, bool)> {
+    let all = set.endpoints.iter().zip(set.config.endpoints());
+    all.map(|(one, config)| (one.key, one.address.as_ref(), config.weight, config.backup)).collect()
 }
 
 impl Now {

@@ -355,7 +355,7 @@ impl Shared {
     }
 
     /// Where names were found.
-    pub(crate) fn addresses_of(&self) -> impl Fn(&weir_plan::Resolve) -> Option<Vec<std::net::IpAddr>> {
+    pub(crate) fn addresses_of(&self) -> impl Fn(&weir_plan::Resolve) -> Option<Vec<weir_control::Spot>> {
         |resolve| self.changes.addresses(&resolve.described())
     }
 

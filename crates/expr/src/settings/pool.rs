@@ -165,6 +165,9 @@ pub struct AddressChoice {
     pub ipv4_first: bool,
     /// An address may serve several endpoints of a pool that have the same name.
     pub share: bool,
+    /// The weights of service records do not count (`resolve-opts ignore-weight`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_weight: bool,
 }
 
 /// How long the last addresses of a name serve while it cannot be looked up, by the failure (HAProxy `hold`).

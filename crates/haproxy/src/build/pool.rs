@@ -18,7 +18,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::sample;
 use super::scope::Scope;
-use super::server::{Built, Servers};
+use super::server::{Built, Servers, is_service};
 use super::server_rules;
 use super::stickiness;
 use crate::draft::{Connection, Resolvers, ServerLine};
@@ -70,7 +70,9 @@ pub(crate) fn pool(
         let found = resolver(&scope, word, findings);
         if matches!(one.endpoint.address, EndpointAddress::Name { .. }) {
             let spread = Spread::One(one.choice);
-            one.endpoint.resolve = found.map(|resolver| Resolving { spread, resolver: Some(resolver) });
+            let services = is_service(&one.endpoint.address);
+            one.endpoint.resolve =
+                found.map(|resolver| Resolving { spread, resolver: Some(resolver), services });
         }
     }
     if built.is_empty() {

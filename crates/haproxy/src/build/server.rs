@@ -120,8 +120,7 @@ impl Servers<'_> {
                 match option {
                     "allow-dup-ip" => choice.share = true,
                     "prevent-dup-ip" => choice.share = false,
-                    // Weights come with SRV records, which are not asked for.
-                    "ignore-weight" => {}
+                    "ignore-weight" => choice.own_weight = true,
                     _ => self.findings.bad_choice(
                         word,
                         "option",
@@ -222,6 +221,8 @@ impl Servers<'_> {
     fn knows_check_port(&mut self, endpoint: &Endpoint, name: &Word, span: Span) {
         let port = match &endpoint.address {
             EndpointAddress::Ip(address) => address.port(),
+            // The port is the records'.
+            EndpointAddress::Name { .. } if is_service(&endpoint.address) => return,
             EndpointAddress::Name { port, .. } => *port,
             EndpointAddress::Unix(_) => return,
         };
@@ -236,7 +237,7 @@ impl Servers<'_> {
         }
     }
 
-    /// Where a server is, and what of it the client says.
+    /// Where a server is, and what of it the client says. A name that begins with `_` is one of service records.
     fn address(&mut self, place: &Word, template: bool) -> Option<(EndpointAddress, Option<Follows>)> {
         let written = self.findings.value(place, address::parse)?;
         let added = match written.port {
@@ -255,8 +256,9 @@ impl Servers<'_> {
             Host::Ip(ip) => ip.is_unspecified(),
             Host::Name(..) => false,
         };
+        let is_service = matches!(&written.host, Host::Name(host, _) if host.starts_with('_'));
         let follows = Follows { address: any, port: added };
-        let follows = (any || added.is_some()).then_some(follows);
+        let follows = (any || added.is_some() && !is_service).then_some(follows);
         let port = self.port(place, written.port)?;
         let address = match written.host {
             Host::Ip(ip) => EndpointAddress::Ip((ip, port).into()),
@@ -370,4 +372,9 @@ impl Servers<'_> {
         });
         value.map_err(|problem| problem.report(word.span, self.findings)).ok()
     }
+}
+
+/// Whether a name is one of service records, which say ports and weights (`_http._tcp.app.test`).
+pub(super) fn is_service(address: &EndpointAddress) -> bool {
+    matches!(address, EndpointAddress::Name { host, .. } if host.starts_with('_'))
 }

@@ -40,6 +40,11 @@ pub(crate) fn server(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive
         None => match (split_port(text), lo.dialect) {
             (Some((host, Some(port))), _) => endpoint_address(host, port),
             (Some((host, None)), Dialect::Http) => endpoint_address(host, 80),
+            (Some((host, None)), Dialect::Stream)
+                if d.args.iter().any(|word| word.text.starts_with("service=")) =>
+            {
+                endpoint_address(host, 0)
+            }
             (Some(_), Dialect::Stream) => return lo.bad_value(d, 0, "an address with a port"),
             (None, _) => return lo.bad_value(d, 0, "an address such as `10.0.0.1:8080` or `unix:/path`"),
         },
@@ -56,7 +61,36 @@ pub(crate) fn server(lo: &mut Lowering<'_>, parts: &mut PoolParts, d: &Directive
             return;
         }
     }
+    let service = d.args[1..].iter().find_map(|word| word.text.strip_prefix("service="));
+    if let Some(service) = service
+        && serves(lo, d, service, &mut new).is_none()
+    {
+        return;
+    }
     parts.pool.endpoints.push(new);
+}
+
+/// `service=name`: the service records of a name made of both are asked for.
+fn serves(lo: &mut Lowering<'_>, d: &Directive, service: &str, new: &mut weir_model::Endpoint) -> Option<()> {
+    let mut refuse = |title: String| {
+        lo.report(Diagnostic::error("nginx::bad-value", title).at(d.span));
+    };
+    let has_port = split_port(d.arg(0)).is_some_and(|(_, port)| port.is_some());
+    let (EndpointAddress::Name { host, port, .. }, false) = (&mut new.address, has_port) else {
+        refuse(format!(
+            "with `service=` a server is a name without a port: the port of `{}` is the records'",
+            d.arg(0)
+        ));
+        return None;
+    };
+    let Some(resolve) = &mut new.resolve else {
+        refuse("`service=` needs `resolve` beside it".to_owned());
+        return None;
+    };
+    // A name without a dot is one of RFC 2782, over TCP.
+    let prefix = if service.contains('.') { service.to_owned() } else { format!("_{service}._tcp") };
+    (*host, *port, resolve.services) = (format!("{prefix}.{host}"), 0, true);
+    Some(())
 }
 
 fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, new: &mut weir_model::Endpoint) -> Option<()> {
@@ -106,11 +140,8 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, new: &mut weir_mode
             new.zone = Some(zone.to_owned());
             return Some(());
         }
-        Some(("service", _)) => {
-            let text = format!("`{word}` of an upstream's server is not supported yet");
-            lo.report(Diagnostic::error("nginx::not-built", text).at(d.arg_span(n)));
-            return None;
-        }
+        // It is taken up once all words are known.
+        Some(("service", service)) if !service.is_empty() => return Some(()),
         None if word == "backup" => {
             new.backup = true;
             return Some(());
@@ -127,12 +158,12 @@ fn parameter(lo: &mut Lowering<'_>, d: &Directive, n: usize, new: &mut weir_mode
         None if word == "resolve" => {
             // An address needs nobody's help.
             if matches!(new.address, EndpointAddress::Name { .. }) {
-                new.resolve = Some(Resolving { spread: Spread::Each, resolver: None });
+                new.resolve = Some(Resolving { spread: Spread::Each, resolver: None, services: false });
             }
             return Some(());
         }
         _ => {
-            "one of `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`, `slow_start=`, `route=`, `weir_zone=`, `backup`, `down`, `drain`, `resolve`"
+            "one of `weight=`, `max_conns=`, `max_fails=`, `fail_timeout=`, `slow_start=`, `route=`, `weir_zone=`, `service=`, `backup`, `down`, `drain`, `resolve`"
         }
     };
     lo.bad_value(d, n, expected);
