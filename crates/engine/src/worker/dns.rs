@@ -118,7 +118,6 @@ pub(crate) async fn look_up(
     found
 }
 
-<<<<<<< HEAD
 /// Looks up the names of whom requests of our own go to.
 pub(crate) struct Asked(pub(crate) Arc<Resolver>);
 
@@ -133,10 +132,10 @@ impl weir_fetch::Lookup for Asked {
             found.map(|(addresses, _)| addresses).map_err(|failed| io::Error::other(failed.words))
         })
     }
-=======
+}
+
 fn spots(found: Addresses) -> Found {
     found.map(|(addresses, ttl)| (addresses.into_iter().map(Spot::Address).collect(), ttl))
->>>>>>> 00f7428 (names: service records, of nginx's `service=` and of HAProxy's servers)
 }
 
 /// What was asked of the resolvers that have a zone. Whoever asks waits for a name server: a lock is nothing beside it.
