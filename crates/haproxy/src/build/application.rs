@@ -73,6 +73,7 @@ pub(super) fn built<'a>(context: &mut Context<'a>, front: &Proxy, backend: &'a P
         target: ProxyTarget::Pool(backend.name.text.clone()),
         tls: None,
         bind: local_address(backend),
+        transparent: false,
         key: None,
         params: Arc::new(params),
         index: app.index.as_ref().map(|word| word.text.clone()),
