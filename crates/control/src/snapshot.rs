@@ -104,6 +104,12 @@ pub struct Process {
     pub shed: u64,
     /// Log lines dropped because their sink could not take them.
     pub dropped_logs: u64,
+    /// Spans that a collector took.
+    pub spans_exported: u64,
+    /// Spans that were dropped: too many waited.
+    pub spans_dropped: u64,
+    /// Spans that were lost: the collector did not take them.
+    pub spans_failed: u64,
     /// Resident memory in bytes.
     pub resident_bytes: u64,
     /// Descriptors open.

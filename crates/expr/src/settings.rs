@@ -15,6 +15,7 @@ mod pool;
 mod rewrite;
 mod session;
 mod socket;
+mod tracing;
 mod user_ids;
 
 pub use acme::*;
@@ -30,6 +31,7 @@ pub use pool::*;
 pub use rewrite::*;
 pub use session::*;
 pub use socket::*;
+pub use tracing::*;
 pub use user_ids::*;
 
 use std::time::Duration;

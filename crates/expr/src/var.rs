@@ -413,6 +413,14 @@ variables! {
         PersistenceState => "persistence_state";
         /// 32 hexadecimal digits, random for each request (`$request_id`).
         RequestId => "request_id";
+        /// The trace that it belongs to, 32 hexadecimal digits (`$otel_trace_id`).
+        TraceId => "trace_id";
+        /// Its own span in it, 16 hexadecimal digits (`$otel_span_id`).
+        SpanId => "span_id";
+        /// The span of whoever asked (`$otel_parent_id`).
+        TraceParentId => "trace_parent_id";
+        /// `1` if that span is recorded (`$otel_parent_sampled`).
+        TraceParentSampled => "trace_parent_sampled";
         /// When it began, whole seconds since 1970 (HAProxy `%Ts`).
         RequestSeconds => "request_seconds";
         /// Milliseconds of that second, three digits (HAProxy `%ms`).

@@ -38,6 +38,7 @@ pub mod scan;
 pub mod semantics;
 pub mod status;
 pub mod target;
+pub mod trace_context;
 pub mod uri;
 pub mod write;
 

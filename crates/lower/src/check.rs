@@ -32,6 +32,15 @@ pub(crate) fn all(cx: &mut Cx<'_>) {
 
 fn process(cx: &mut Cx<'_>) {
     let process = &cx.model.process;
+    let untold = process.spans.as_ref().is_none_or(|spans| spans.endpoint.is_empty());
+    let sampled = |route: &&Route| route.tracing.as_ref().is_some_and(|tracing| tracing.when.is_some());
+    if let Some(route) = cx.model.routes.iter().find(sampled).filter(|_| untold) {
+        let title =
+            format!("requests of `{}` are traced, and nobody is named whom spans are told to", route.name);
+        let finding = Diagnostic::error("tracing::no-exporter", title)
+            .help("in an nginx.conf `otel_exporter { endpoint host:4317; }`, in weir.yaml `process.spans`");
+        cx.at(route.origin, |cx| cx.report(finding));
+    }
     let (Some(files), Some(connections)) = (process.open_files, process.connections_per_worker) else {
         return;
     };

@@ -123,6 +123,7 @@ impl<'m> Cx<'m> {
             slice: route.slice,
             chunked: route.chunked,
             early_hints: route.early_hints.iter().map(|condition| self.template(condition)).collect(),
+            tracing: route.tracing.as_ref().map(|tracing| Box::new(self.tracing(tracing))),
             resolver: match &route.resolver {
                 Some(resolver) => Some(self.resolver(resolver)),
                 None => self.plan.resolver.clone(),
@@ -130,6 +131,18 @@ impl<'m> Cx<'m> {
             zone: route.zone.as_deref().map(|name| self.counted(name, plan::CountedKind::Routes)),
         };
         self.shared.settings(settings)
+    }
+
+    fn tracing(&mut self, tracing: &'m model::Tracing) -> plan::Tracing {
+        let attributes = tracing.attributes.iter();
+        plan::Tracing {
+            when: tracing.when.as_ref().map(|when| self.template(when)),
+            context: tracing.context,
+            name: tracing.name.as_ref().map(|name| self.template(name)),
+            attributes: attributes
+                .map(|(name, value)| (name.as_str().into(), self.template(value)))
+                .collect(),
+        }
     }
 
     pub(crate) fn client_settings(

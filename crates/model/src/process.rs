@@ -61,12 +61,58 @@ pub struct Process {
     /// Values that rules keep in the process, as they are at the start (HAProxy's `set-var proc.NAME`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<(String, weir_expr::KeptValue)>,
+    /// Whom spans of requests are told to (`otel_exporter`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spans: Option<SpanExport>,
     /// Folder that relative paths of the file were resolved against; for messages.
     pub prefix: PathBuf,
     /// Connections may come from addresses of other machines: the right to it outlives that of root. Found out
     /// ([`crate::Model::is_transparent`]), never written.
     #[serde(skip)]
     pub transparent: bool,
+}
+
+/// Whom spans of requests are told to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpanExport {
+    /// Where it was written.
+    #[serde(skip_serializing, default)]
+    pub origin: Origin,
+    /// `host:port` or an URL without a path: OTLP over gRPC there; an URL with a path, such as `http://host:4318/v1/traces`: OTLP over
+    /// HTTP.
+    pub endpoint: String,
+    /// Authorities that vouch for it; `None`: the system's.
+    pub trusted: Option<crate::Pem>,
+    /// Fields of each export.
+    #[serde(serialize_with = "crate::redact::values")]
+    pub headers: Vec<(String, String)>,
+    /// Longest time that a span waits.
+    pub interval: Duration,
+    /// Spans in an export.
+    pub batch_size: u32,
+    /// Exports that may wait; spans beyond them are dropped.
+    pub batch_count: u32,
+    /// The name of the service.
+    pub service: String,
+    /// What else is said of it.
+    pub resource: Vec<(String, String)>,
+}
+
+impl SpanExport {
+    /// With the numbers of nginx's module.
+    pub fn to(endpoint: String) -> Self {
+        Self {
+            origin: None,
+            endpoint,
+            trusted: None,
+            headers: Vec::new(),
+            interval: Duration::from_secs(5),
+            batch_size: 512,
+            batch_count: 4,
+            service: "unknown_service:nginx".to_owned(),
+            resource: Vec::new(),
+        }
+    }
 }
 
 /// A socket for commands while running.

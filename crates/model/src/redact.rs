@@ -48,3 +48,11 @@ impl<T: Serialize> Serialize for Shown<'_, T> {
         }
     }
 }
+
+/// Pairs, whose values carry credentials.
+pub(crate) fn values<S: Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    match hides_secrets() {
+        true => serializer.collect_seq(pairs.iter().map(|(name, _)| (name, REDACTED))),
+        false => pairs.serialize(serializer),
+    }
+}

@@ -94,6 +94,9 @@ pub struct Route {
     /// 103 responses of endpoints are passed on if one of these is neither empty nor `0`; without any, always.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub early_hints: Arc<Vec<Template>>,
+    /// Its requests are traced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracing: Option<Arc<Tracing>>,
     /// Name servers, if other than the model's.
     pub resolver: Option<Arc<crate::Resolver>>,
     /// Its requests are counted under this name, too.
@@ -139,10 +142,24 @@ impl Route {
             slice: None,
             chunked: true,
             early_hints: Arc::default(),
+            tracing: None,
             resolver: None,
             zone: None,
         }
     }
+}
+
+/// How the requests of a route are traced.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Tracing {
+    /// A request is sampled if this is `on` or `1`; `None`: none is.
+    pub when: Option<Template>,
+    /// What becomes of the context that requests bring.
+    pub context: weir_expr::settings::TraceContext,
+    /// The name of spans; `None`: the route's.
+    pub name: Option<Template>,
+    /// Attributes of spans.
+    pub attributes: Vec<(String, Template)>,
 }
 
 /// When a route is chosen among its siblings: an exact match at once; else the longest prefix is kept; if it does not

@@ -24,6 +24,8 @@ bitflags::bitflags! {
         const REAL_IP = 1 << 5;
         /// `try_files`.
         const TRY_FILES = 1 << 6;
+        /// Requests are traced.
+        const TRACING = 1 << 27;
         /// Copies of requests go elsewhere.
         const MIRRORS = 1 << 20;
         /// Something is requested once a request has ended.
@@ -66,6 +68,7 @@ impl RouteFeatures {
         .union(Self::REAL_IP)
         .union(Self::TRY_FILES)
         .union(Self::MIRRORS)
+        .union(Self::TRACING)
         .union(Self::REQUEST_EDITS)
         .union(Self::INTERNAL);
 
@@ -121,6 +124,7 @@ impl RouteFeatures {
             slice: _,
             chunked: _,
             early_hints: _,
+            tracing,
             resolver: _,
             zone: _,
         } = settings;
@@ -133,6 +137,7 @@ impl RouteFeatures {
             (Self::IDENTITY, access.asks_who()),
             (Self::REAL_IP, real_ip.is_some()),
             (Self::MIRRORS, mirrors.is_some()),
+            (Self::TRACING, tracing.is_some()),
             (Self::AFTERWARDS, afterwards.is_some()),
             (Self::RESPONSE_EDITS, !response_edits.is_empty()),
             (Self::REQUEST_EDITS, !request_edits.is_empty()),

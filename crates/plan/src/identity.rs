@@ -72,6 +72,7 @@ plain!(
     std::num::NonZeroU64,
     std::time::Duration,
     crate::Afterwards,
+    Box<crate::Tracing>,
     weir_control::ZoneId
 );
 

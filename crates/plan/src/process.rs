@@ -28,12 +28,40 @@ pub struct Process {
     pub kept: Box<[(Box<str>, weir_expr::KeptValue)]>,
     /// Error logs; never empty.
     pub error_logs: Arc<[ErrorLog]>,
+    /// Whom spans of requests are told to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spans: Option<Arc<SpanExport>>,
     /// There is a page that shows single requests: those in flight, slow ones, failed ones.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shows_requests: bool,
     /// Sockets for commands while running.
     #[serde(skip_serializing_if = "Control::is_absent")]
     pub control: Control,
+}
+
+/// Whom spans of requests are told to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SpanExport {
+    /// Where exports go.
+    pub url: Box<str>,
+    /// Over gRPC; if not, over HTTP.
+    pub grpc: bool,
+    /// Authorities that vouch for it, in PEM; `None`: the system's.
+    #[serde(skip)]
+    pub trusted: Option<Arc<[u8]>>,
+    /// Fields of each export.
+    #[serde(skip)]
+    pub headers: Box<[(Box<str>, Box<str>)]>,
+    /// Longest time that a span waits.
+    pub interval: Duration,
+    /// Spans in an export.
+    pub batch_size: u32,
+    /// Exports that may wait.
+    pub batch_count: u32,
+    /// The name of the service.
+    pub service: Box<str>,
+    /// What else is said of it.
+    pub resource: Box<[(Box<str>, Box<str>)]>,
 }
 
 /// Commands while running.

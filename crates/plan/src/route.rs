@@ -105,12 +105,28 @@ crate::identity::identified! {
         /// 103 responses of endpoints are passed on if one of these is neither empty nor `0`; without any, always.
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         pub early_hints: Box<[Template]>,
+        /// Its requests are traced.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub tracing: Option<Box<Tracing>>,
         /// Name servers; the plan's if the route names none.
         pub resolver: Option<Arc<Resolver>>,
         /// Its requests are counted in this zone, too.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub zone: Option<weir_control::ZoneId>,
     }
+}
+
+/// How the requests of a route are traced.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Tracing {
+    /// A request is sampled if this is `on` or `1`; `None`: none is.
+    pub when: Option<Template>,
+    /// What becomes of the context that requests bring.
+    pub context: weir_expr::settings::TraceContext,
+    /// The name of spans; `None`: the route's.
+    pub name: Option<Template>,
+    /// Attributes of spans.
+    pub attributes: Box<[(Box<str>, Template)]>,
 }
 
 /// What is requested once a request has ended. Nobody gets the response.

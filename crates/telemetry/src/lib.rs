@@ -9,6 +9,7 @@
 
 pub mod count;
 pub mod log;
+pub mod otlp;
 pub mod prometheus;
 pub mod protobuf;
 

@@ -224,6 +224,12 @@ fn process(text: &mut Text, snapshot: &Snapshot) {
     one("weir_memory_in_use_bytes", "gauge", "Memory that counts against the budget.", process.memory_in_use);
     one("weir_memory_budget_bytes", "gauge", "Bound on memory in use; 0: none.", process.memory_budget);
     one("weir_requests_shed_total", "counter", "Requests turned away for want of memory.", process.shed);
+    let spans = [process.spans_exported, process.spans_dropped, process.spans_failed];
+    if spans.iter().any(|count| *count > 0) {
+        one("weir_spans_exported_total", "counter", "Spans that a collector took.", spans[0]);
+        one("weir_spans_dropped_total", "counter", "Spans that were dropped, too many waiting.", spans[1]);
+        one("weir_spans_failed_total", "counter", "Spans that the collector did not take.", spans[2]);
+    }
     one("weir_log_lines_dropped_total", "counter", "Log lines that no sink took.", process.dropped_logs);
     one("weir_resident_memory_bytes", "gauge", "Resident memory.", process.resident_bytes);
     one("weir_open_fds", "gauge", "Descriptors open.", process.descriptors);

@@ -35,7 +35,21 @@ impl Message {
         self.varint(field << 3 | wire);
     }
 
-    fn unsigned(&mut self, field: u64, value: u64) {
+    pub(crate) fn fixed64(&mut self, field: u64, value: u64) {
+        self.tag(field, 1);
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(crate) fn fixed32(&mut self, field: u64, value: u32) {
+        self.tag(field, 5);
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    pub(crate) fn unsigned(&mut self, field: u64, value: u64) {
         self.tag(field, 0);
         self.varint(value);
     }
@@ -51,13 +65,13 @@ impl Message {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, field: u64, bytes: &[u8]) {
         self.tag(field, 2);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
-    fn message(&mut self, field: u64, message: &Self) {
+    pub(crate) fn message(&mut self, field: u64, message: &Self) {
         self.bytes(field, &message.0);
     }
 }

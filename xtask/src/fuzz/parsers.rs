@@ -32,6 +32,7 @@ const PARSERS: &[(&str, &[&str])] = &[
     ("http/src/semantics/etag.rs", &["http_values"]),
     ("http/src/semantics/range.rs", &["http_range"]),
     ("http/src/target.rs", &["http_request_head"]),
+    ("http/src/trace_context.rs", &["http_trace_context"]),
     ("http/src/uri/normalize.rs", &["http_uri"]),
     ("http/src/uri/normalizers.rs", &["http_normalizers"]),
     ("http/src/uri/resolve.rs", &["http_uri"]),

@@ -38,6 +38,9 @@ pub(crate) fn exchange_ended(exchange: &mut Exchange) {
     exchange.worker.counters.exchange(exchange, zone);
     exchange.leave_flight();
     access(exchange);
+    if exchange.own.is_some() {
+        super::spans::ended(exchange);
+    }
     release(exchange, unread);
 }
 

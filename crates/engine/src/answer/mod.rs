@@ -10,6 +10,7 @@ pub(crate) mod include;
 pub(crate) mod log;
 mod replace;
 pub(crate) mod respond;
+mod spans;
 pub(crate) mod stub;
 mod trailers;
 mod unpack;

@@ -26,6 +26,7 @@ pub(crate) mod tables;
 mod targets;
 mod tls;
 pub(crate) mod tokens;
+pub(crate) mod trace;
 pub(crate) mod user_id;
 pub(crate) mod users;
 pub(crate) mod vars;

@@ -56,6 +56,7 @@ pub(crate) use filters::{AtJoint, BodyFilter, Filters, Joint, Slices, Then};
 pub(crate) use identity::{Identity, Token};
 pub(crate) use next::Next;
 pub(crate) use nobody::Nobody;
+pub(crate) use own::Trace;
 pub(crate) use page::Page;
 pub(crate) use request::Request;
 pub(crate) use response::{Attempt, Response};

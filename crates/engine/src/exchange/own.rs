@@ -7,6 +7,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use weir_http::trace_context::TraceParent;
+
 /// What rules set.
 #[derive(Default)]
 pub(crate) struct Own {
@@ -22,6 +24,18 @@ pub(crate) struct Own {
     pub(crate) connect_only: bool,
     /// Before whom it is served where it has to wait: a class, and milliseconds sooner or later.
     pub(crate) priority: (i16, i32),
+    /// The trace that it belongs to.
+    pub(crate) trace: Option<Box<Trace>>,
     /// The address of the name that was looked up last.
     pub(crate) resolved: Option<IpAddr>,
+}
+
+/// The trace that a request belongs to.
+pub(crate) struct Trace {
+    /// What endpoints are told: the trace, its own span, whether it is sampled.
+    pub(crate) own: TraceParent,
+    /// Who asked.
+    pub(crate) parent: Option<TraceParent>,
+    /// `tracestate` as it came.
+    pub(crate) state: String,
 }

@@ -14,7 +14,7 @@ use weir_plan::{RouteFeatures, RouteSettings, TryLast};
 use super::{Next, identity, subrequest};
 use crate::action;
 use crate::admission::{access, limits};
-use crate::eval::{edit, text};
+use crate::eval::{edit, text, trace};
 use crate::exchange::{Downstream, Exchange, intake};
 use crate::worker::Installed;
 
@@ -80,7 +80,8 @@ impl Declared {
 }
 
 /// All of them, in order. nginx asks nobody who asks who gets in, nor counts what it asks itself.
-const HOOKS: [Declared; 10] = [
+const HOOKS: [Declared; 11] = [
+    now(RouteFeatures::TRACING, traced),
     now(RouteFeatures::REQUEST_EDITS, edited).for_ours(),
     now(RouteFeatures::REAL_IP, real_ip).for_ours(),
     now(RouteFeatures::LIMIT_REQ, rates),
@@ -147,6 +148,14 @@ pub(super) async fn run<D: Downstream>(
         }
     }
     None
+}
+
+/// Whether a request is sampled is decided once. A route with a program decided before it.
+fn traced(exchange: &mut Exchange, installed: &Installed) -> Then {
+    if let Some(tracing) = &installed.plan.route(exchange.route).settings.tracing {
+        trace::begin(exchange, tracing);
+    }
+    Then::Go
 }
 
 fn edited(exchange: &mut Exchange, _: &Installed) -> Then {

@@ -21,7 +21,7 @@ use crate::action::{self, Later, authority};
 use crate::admission::access;
 use crate::answer::{respond, stub};
 use crate::eval::program::{self, Verdict};
-use crate::eval::{edit, memory};
+use crate::eval::{edit, memory, trace};
 use crate::eval::{keep_match, text};
 use crate::exchange::{Downstream, Ending, Exchange, Phase, Verified};
 use crate::exchange::{errors, intake};
@@ -323,7 +323,11 @@ async fn before_action<D: Downstream>(
         if !exchange.in_error_page && crate::exchange::intake::declared_too_large(exchange) {
             return Some(Next::Status(413));
         }
-        let Some(program) = &installed.plan.route(exchange.route).program else { break };
+        let route = installed.plan.route(exchange.route);
+        let Some(program) = &route.program else { break };
+        if let Some(tracing) = &route.settings.tracing {
+            trace::begin(exchange, tracing);
+        }
         match program::run_waiting(exchange, down, program).await {
             Verdict::Go => {}
             other => return Some(Box::pin(verdict(exchange, down, installed, other)).await),

@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     /// The thread that checks endpoints, once there is one, for word of errors in a row that traffic met at one of them.
     /// At most one word of each waits there.
     pub(crate) errors: OnceLock<Sender<(EndpointKey, &'static str)>>,
+    /// Spans of requests on their way to a collector.
+    pub(crate) spans: crate::worker::spans::Spans,
     /// Single requests are shown, whatever the plan says.
     pub(crate) shows_requests: AtomicBool,
     /// The next health check panics: a test's order.
@@ -166,6 +168,7 @@ impl Shared {
             passwords: crate::worker::passwords::Passwords::default(),
             errands: crate::worker::errands::Errands::default(),
             errors: OnceLock::new(),
+            spans: crate::worker::spans::Spans::default(),
             shows_requests: AtomicBool::new(false),
             panic_next_check: AtomicBool::new(false),
             changes: options.changes,

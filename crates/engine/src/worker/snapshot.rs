@@ -130,6 +130,7 @@ fn nobodys_pool(shared: &Shared, name: &str, facts: Facts) -> Pool {
 pub(crate) fn process(shared: &Shared) -> Process {
     let now = unix_millis();
     let reloads = shared.reloads.load(Relaxed);
+    let [spans_exported, spans_dropped, spans_failed] = shared.spans.totals();
     let mut process = Process {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         node: shared.hostname.clone(),
@@ -145,6 +146,9 @@ pub(crate) fn process(shared: &Shared) -> Process {
         last_reload_unix: shared.last_reload.load(Relaxed),
         stopping: shared.stopping.load(Relaxed),
         dropped_logs: shared.logs.dropped(),
+        spans_exported,
+        spans_dropped,
+        spans_failed,
         resident_bytes: resident_bytes(),
         plans: shared.live_plans(),
         worker_deaths: shared.worker_deaths.load(Relaxed),

@@ -29,6 +29,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("http_normalizers", values::normalizers),
     ("http_date", values::date),
     ("http_range", values::range),
+    ("http_trace_context", values::trace_context),
     ("http_values", values::values),
 ];
 

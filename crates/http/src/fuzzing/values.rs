@@ -55,6 +55,18 @@ pub(super) fn normalizers(data: &[u8]) {
     assert!(!each::encode_fragment(data).contains(&b'#'));
 }
 
+/// What is read of a trace is written as a text that reads the same.
+pub(super) fn trace_context(data: &[u8]) {
+    use crate::trace_context::{TraceParent, trace_state};
+    if let Some(parent) = TraceParent::parse(data) {
+        assert!(parent.trace_id != 0 && parent.span_id != 0);
+        assert_eq!(TraceParent::parse(parent.text().as_bytes()), Some(parent));
+    }
+    if let Some(state) = trace_state(data.split(|&byte| byte == b'\n')) {
+        assert!(!state.is_empty() && state.len() <= 512 && state.is_ascii());
+    }
+}
+
 pub(super) fn date(data: &[u8]) {
     let now = HttpDate::from_unix(1_800_000_000);
     if let Some(date) = HttpDate::parse(data, now) {

@@ -92,6 +92,7 @@ pub(crate) fn route(
         slice: std::num::NonZeroU64::new(s.slice),
         chunked: s.chunked,
         early_hints: s.early_hints.items().clone(),
+        tracing: super::super::take::otel::built(s),
         resolver: s.built.resolver.clone(),
         zone: s.zone.clone(),
     }

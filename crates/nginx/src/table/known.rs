@@ -72,8 +72,6 @@ const FAMILIES: &[Family] = &[
     helping("mqtt", TS, "MQTT is not built", "mqtt_buffers mqtt_rewrite_buffer_size"),
     deciding("proxy_protocol_vendor", TS, "vendors' PROXY fields are not built", "proxy_protocol_tlv"),
     deciding("google_perftools", M, "profiles by this module are not built", "google_perftools_profiles"),
-    deciding("otel", H, "tracing is not built", "otel_exporter").blocks(),
-    helping("otel", HSL, "tracing is not built", "otel_service_name otel_trace otel_trace_context otel_span_name otel_span_attr otel_resource_attr"),
     // njs.
     deciding("njs", HSL, "njs is not built", "js_content js_body_filter js_header_filter js_access js_periodic"),
     deciding("njs", HSL.and(TS), "njs is not built", "js_set js_import js_var js_preload_object"),
@@ -152,8 +150,9 @@ fn entry(family: &Family, name: &'static str) -> Entry {
 fn default_of(name: &str) -> &'static str {
     match name {
         "ssi" | "dav_methods" | "brotli" | "zstd" | "auth_oidc" | "modsecurity" | "fancyindex"
-        | "auth_pam" | "auth_gss" | "pagespeed" | "passenger_enabled" | "image_filter" | "otel_trace"
-        | "opentracing" => "off",
+        | "auth_pam" | "auth_gss" | "pagespeed" | "passenger_enabled" | "image_filter" | "opentracing" => {
+            "off"
+        }
         _ => "",
     }
 }

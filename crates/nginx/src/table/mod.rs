@@ -24,6 +24,7 @@ mod http;
 mod identity;
 mod known;
 mod log;
+mod otel;
 mod plus;
 mod proxy;
 mod rewrite;
@@ -103,6 +104,7 @@ fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
         ("grpc", gateway::GRPC_BASIC),
         ("grpc", gateway_tls::GRPC),
         ("upstream", upstream::ENTRIES),
+        ("otel", otel::ENTRIES),
         ("ssl", tls::ENTRIES),
         ("acme", acme::ENTRIES),
         ("stream", stream::ENTRIES),

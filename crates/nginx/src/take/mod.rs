@@ -37,6 +37,7 @@ pub(crate) mod log;
 pub(crate) mod maps;
 pub(crate) mod mirror;
 pub(crate) mod more;
+pub(crate) mod otel;
 pub(crate) mod parts;
 pub(crate) mod plus;
 pub(crate) mod pool;

@@ -19,7 +19,7 @@ use weir_model::{
     Access, AccessLog, AccessRule, AcmeCertificate, BodyFilters, CacheZoneUse, CookieRewrite, Dav, ErrorLog,
     Expires, FastCgiParam, HeaderEdit, IfModifiedSince, LimitConn, LimitReq, Listing, ListingFormat,
     MimeTypes, Pem, RealIp, RealIpSource, RedirectRewrite, Resolver, StaticFiles, Symlinks, Template,
-    UpstreamTls, Who,
+    Tracing, UpstreamTls, Who,
 };
 
 use super::acme_parts::Auto;
@@ -601,6 +601,8 @@ pub(crate) struct Scope {
     pub zone: Option<Arc<str>>,
     pub chunked: bool,
     pub early_hints: List<Template>,
+    pub tracing: Option<Arc<Tracing>>,
+    pub otel_attributes: List<(String, Template)>,
     pub proxy: Arc<ProxyScope>,
     pub grpc: Arc<ProxyScope>,
     pub fastcgi: Arc<FastCgiScope>,
@@ -676,6 +678,8 @@ impl Scope {
             zone: None,
             chunked: true,
             early_hints: List::default(),
+            tracing: None,
+            otel_attributes: List::default(),
             proxy: Arc::default(),
             grpc: Arc::new(ProxyScope::grpc()),
             fastcgi: Arc::default(),

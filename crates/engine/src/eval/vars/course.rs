@@ -7,6 +7,7 @@ use weir_expr::{Count, CourseVar, KeptIn, LocalOf, Moment, PriorityOf, Timer};
 use weir_plan::Action;
 
 use super::write::{display, extend, number, seconds, text_of};
+use crate::eval::trace::{self, Part};
 use crate::exchange::{Core, Ending, Exchange, Traffic};
 
 /// Appends the value of a variable about how it went; false if there is none.
@@ -14,6 +15,10 @@ pub(super) fn append(traffic: &impl Traffic, var: CourseVar<'_>, out: &mut Vec<u
     match var {
         CourseVar::SiteLabel => text_of(out, traffic.label().as_bytes()),
         CourseVar::RequestId => write!(out, "{:032x}", traffic.id()).is_ok(),
+        CourseVar::TraceId => trace::append(traffic, Part::Trace, out),
+        CourseVar::SpanId => trace::append(traffic, Part::Span, out),
+        CourseVar::TraceParentId => trace::append(traffic, Part::Parent, out),
+        CourseVar::TraceParentSampled => trace::append(traffic, Part::ParentSampled, out),
         CourseVar::RequestSeconds => number(out, Some(traffic.started_unix.as_secs())),
         CourseVar::RequestMillis => write!(out, "{:03}", traffic.started_unix.subsec_millis()).is_ok(),
         CourseVar::RequestSerial => number(out, Some(traffic.serial())),
