@@ -373,6 +373,11 @@ impl Engine {
         caches.map(|(cache, memory)| worker::memories::show(&cache.name, memory)).collect()
     }
 
+    /// Log lines that are kept in memory.
+    pub fn rings(&self) -> Vec<Arc<weir_telemetry::log::Ring>> {
+        self.shared.logs.rings()
+    }
+
     /// Stores of keys and values, by index, each as the plan has it.
     pub fn keyvals(&self) -> Vec<Arc<Keyval>> {
         self.prepared.keyvals.clone()

@@ -11,7 +11,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_diag::Span;
-use weir_expr::settings::{AcmeChallenge, AcmeProfile, KeyKind, MemoryCache, NameHolds, Paces, PeerForm};
+use weir_expr::settings::{
+    AcmeChallenge, AcmeProfile, KeyKind, LogPool, LogRing, LogSample, MemoryCache, NameHolds, Paces,
+    PeerForm, SyslogForm,
+};
 
 use weir_expr::StickTableConfig;
 
@@ -55,6 +58,9 @@ pub(crate) struct Draft {
     pub(crate) http_errors: BTreeMap<String, BTreeMap<u16, ErrorAnswer>>,
     /// Caches, in order.
     pub(crate) caches: Vec<MemoryCache>,
+    pub(crate) log_rings: Vec<LogRing>,
+    /// Backends in `mode log`.
+    pub(crate) log_pools: Vec<LogPool>,
 }
 
 /// `global`.
@@ -106,25 +112,15 @@ pub(crate) struct Global {
     pub(crate) variables: Vec<Line>,
 }
 
-/// `format` of a log server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogForm {
-    Rfc3164,
-    Rfc5424,
-    Local,
-    Raw,
-    Short,
-    Timed,
-    Iso,
-    Priority,
-}
-
 /// One target of `log`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogTarget {
-    pub(crate) form: Option<LogForm>,
+    pub(crate) form: Option<SyslogForm>,
+    /// The form is `local`: the host is named only if `log-send-hostname` says so.
+    pub(crate) local: bool,
     pub(crate) address: Word,
     pub(crate) max_length: usize,
+    pub(crate) sample: Option<LogSample>,
     pub(crate) facility: String,
     /// Index into syslog's severities: 0 `emerg` to 7 `debug`.
     pub(crate) level: u8,
@@ -232,6 +228,8 @@ pub(crate) enum Check {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) mode: Option<At<Mode>>,
+    /// `mode log`.
+    pub(crate) carries_logs: bool,
     /// By the word after `timeout`.
     pub(crate) timeouts: BTreeMap<&'static str, At<Duration>>,
     pub(crate) maxconn: Option<u64>,

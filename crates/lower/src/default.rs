@@ -14,7 +14,8 @@ pub(crate) const HTTP_ALPN: &str = "http/1.1";
 
 /// Where errors go if the configuration names no log at all.
 pub(crate) fn error_logs(cx: &mut Cx<'_>) -> Arc<[ErrorLog]> {
-    let log = cx.log_ix(Log { target: LogTarget::Stderr, buffer: None, flush: None, gzip: None });
+    let log =
+        cx.log_ix(Log { target: LogTarget::Stderr, buffer: None, flush: None, gzip: None, sample: None });
     Arc::new([ErrorLog { log, level: LogLevel::Error }])
 }
 

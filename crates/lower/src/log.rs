@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
+use weir_expr::settings;
 use weir_model as model;
 use weir_plan as plan;
 use weir_plan::{Log, Var};
@@ -21,7 +22,13 @@ impl<'m> Cx<'m> {
     fn access_log(&mut self, log: &'m model::AccessLog) -> Option<plan::AccessLog> {
         let target = self.log_target(&log.target)?;
         let name = if let plan::LogTarget::FileTemplate(name) = &target { Some(name.clone()) } else { None };
-        let ix = self.log_ix(Log { target, buffer: log.buffer, flush: log.flush, gzip: log.gzip });
+        let ix = self.log_ix(Log {
+            target,
+            buffer: log.buffer,
+            flush: log.flush,
+            gzip: log.gzip,
+            sample: log.sample.clone(),
+        });
         let format = self.format(&log.format);
         let condition = self.optional_template(log.condition.as_ref());
         let templates = [Some(format.template()), condition.as_ref(), name.as_ref()];
@@ -52,7 +59,7 @@ impl<'m> Cx<'m> {
         let compiled = logs.iter().filter_map(|log| {
             let target = self.log_target(&log.target)?;
             Some(plan::ErrorLog {
-                log: self.log_ix(Log { target, buffer: None, flush: None, gzip: None }),
+                log: self.log_ix(Log { target, buffer: None, flush: None, gzip: None, sample: None }),
                 level: log.level,
             })
         });
@@ -96,17 +103,71 @@ impl<'m> Cx<'m> {
         })
     }
 
+    fn no_such_log(&mut self, name: &str, what: &str) -> plan::SyslogServer {
+        let title = format!("there is no {what} named `{name}`");
+        self.report_once(name, Diagnostic::error("log::unknown-target", title));
+        plan::SyslogServer::Unresolved(name.to_owned(), 0)
+    }
+
+    /// A ring whose servers have addresses.
+    pub(crate) fn log_ring(&mut self, ring: &'m settings::LogRing) -> settings::LogRing {
+        settings::LogRing { servers: self.log_servers(&ring.servers), ..ring.clone() }
+    }
+
+    /// Servers with addresses; those whose names did not resolve are left out.
+    fn log_servers(&mut self, servers: &[settings::LogServer]) -> Vec<settings::LogServer> {
+        let mut all = Vec::with_capacity(servers.len());
+        for server in servers {
+            let mut server = server.clone();
+            if let Some((host, port)) = server.address.unresolved() {
+                let Some(&address) = self.resources.addresses(host).first() else {
+                    let host = host.to_owned();
+                    self.unresolved(&host);
+                    continue;
+                };
+                let to = (address, port).into();
+                server.address = match &server.address {
+                    settings::LogAddress::UdpName(..) => settings::LogAddress::Udp(to),
+                    _ => settings::LogAddress::Tcp(to),
+                };
+            }
+            all.push(server);
+        }
+        all
+    }
+
+    fn unresolved(&mut self, host: &str) {
+        let title = format!("the syslog server `{host}` did not resolve");
+        let finding = Diagnostic::warning("log::server-unresolved", title);
+        let advice = "its lines are dropped and counted until the configuration is loaded again";
+        self.report_once(host, finding.help(advice));
+    }
+
     fn syslog_server(&mut self, server: &model::SyslogServer) -> plan::SyslogServer {
         match server {
             model::SyslogServer::Udp(address) => plan::SyslogServer::Udp(*address),
             model::SyslogServer::Unix(path) => plan::SyslogServer::Unix(path.clone()),
+            model::SyslogServer::Stdout => plan::SyslogServer::Stdout,
+            model::SyslogServer::Stderr => plan::SyslogServer::Stderr,
+            model::SyslogServer::Ring(name) => {
+                match self.model.process.log_rings.iter().find(|ring| ring.name == *name) {
+                    Some(ring) => plan::SyslogServer::Ring(Box::new(self.log_ring(ring))),
+                    None => self.no_such_log(name, "ring"),
+                }
+            }
+            model::SyslogServer::Pool(name) => {
+                match self.model.process.log_pools.iter().find(|pool| pool.name == *name) {
+                    Some(pool) => {
+                        let servers = self.log_servers(&pool.servers);
+                        plan::SyslogServer::Pool(Box::new(settings::LogPool { servers, ..pool.clone() }))
+                    }
+                    None => self.no_such_log(name, "pool of log servers"),
+                }
+            }
             model::SyslogServer::Name(host, port) => match self.resources.addresses(host).first() {
                 Some(&address) => plan::SyslogServer::Udp((address, *port).into()),
                 None => {
-                    let title = format!("the syslog server `{host}` did not resolve");
-                    let finding = Diagnostic::warning("log::server-unresolved", title);
-                    let advice = "its lines are dropped and counted until the configuration is loaded again";
-                    self.report_once(host, finding.help(advice));
+                    self.unresolved(host);
                     plan::SyslogServer::Unresolved(host.clone(), *port)
                 }
             },

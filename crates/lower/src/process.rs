@@ -21,6 +21,7 @@ impl<'m> Cx<'m> {
             paces: process.paces,
             memory_budget: process.memory_budget,
             kept: process.kept.iter().map(|(name, value)| (name.as_str().into(), value.clone())).collect(),
+            log_rings: process.log_rings.iter().map(|ring| self.log_ring(ring)).collect(),
             error_logs,
             spans: process.spans.as_ref().and_then(|spans| self.spans(spans)),
             shows_requests: self

@@ -88,6 +88,10 @@ pub fn host_names(model: &Model) -> Vec<String> {
         );
     }
     names.extend(model.process.error_logs.iter().filter_map(|log| syslog_name(&log.target)));
+    let process = &model.process;
+    let servers = process.log_rings.iter().flat_map(|ring| &ring.servers);
+    let servers = servers.chain(process.log_pools.iter().flat_map(|pool| &pool.servers));
+    names.extend(servers.filter_map(|server| Some(server.address.unresolved()?.0.to_owned())));
     names.into_iter().collect()
 }
 

@@ -41,6 +41,7 @@ fn many() -> Model {
             buffer: None,
             flush: None,
             gzip: None,
+            sample: None,
         }]);
         let Action::Proxy(shared) = proxy("app", &[("Host", Template::var(weir_expr::Var::Host))]) else {
             continue;

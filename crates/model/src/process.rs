@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
-use weir_expr::settings::{ControlSocket, LogLevel, Paces, PeerGroup};
+use weir_expr::settings::{ControlSocket, LogLevel, LogPool, LogRing, Paces, PeerGroup};
 
 use crate::{Address, LogTarget, SocketOptions};
 
@@ -58,6 +58,12 @@ pub struct Process {
     /// Processes that stick tables are shared with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<PeerGroup>,
+    /// Log lines in memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log_rings: Vec<LogRing>,
+    /// Servers that share log lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log_pools: Vec<LogPool>,
     /// Values that rules keep in the process, as they are at the start (HAProxy's `set-var proc.NAME`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<(String, weir_expr::KeptValue)>,

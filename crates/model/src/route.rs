@@ -8,7 +8,9 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
-use weir_expr::settings::{BodySettings, CompressionSettings, LogEscape, LogLevel, Mirrors, SyslogForm};
+use weir_expr::settings::{
+    BodySettings, CompressionSettings, LogEscape, LogLevel, LogSample, Mirrors, SyslogForm,
+};
 
 use crate::{Action, Condition, HeaderEdit, Op, Pattern, RouteId, StaticFiles, Template};
 
@@ -484,6 +486,9 @@ pub struct AccessLog {
     pub flush: Option<Duration>,
     /// Compression level of the file; `None`: plain.
     pub gzip: Option<u8>,
+    /// Only these of the lines (HAProxy's `sample`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<LogSample>,
 }
 
 /// Where log lines go.
@@ -538,6 +543,14 @@ pub enum SyslogServer {
     Name(String, u16),
     /// Unix datagram socket.
     Unix(PathBuf),
+    /// A ring of the process.
+    Ring(String),
+    /// A pool of log servers of the process.
+    Pool(String),
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
 }
 
 /// Use of a request-rate zone.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_expr::settings::{LogEscape, LogLevel, SyslogForm};
+use weir_expr::settings::{LogEscape, LogLevel, LogPool, LogRing, LogSample, SyslogForm};
 
 use crate::{Condition, LogFormat, LogIx, Template};
 
@@ -21,6 +21,9 @@ pub struct Log {
     pub flush: Option<Duration>,
     /// Compression level of the file; `None`: plain.
     pub gzip: Option<u8>,
+    /// Only these of the lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<LogSample>,
 }
 
 /// Where log lines go.
@@ -75,6 +78,14 @@ pub enum SyslogServer {
     Udp(SocketAddr),
     /// Unix datagram socket.
     Unix(PathBuf),
+    /// A ring.
+    Ring(Box<LogRing>),
+    /// Servers that share the lines.
+    Pool(Box<LogPool>),
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
     /// A name that did not resolve: lines are dropped and counted.
     Unresolved(String, u16),
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_expr::settings::{ControlSocket, Paces, PeerGroup};
+use weir_expr::settings::{ControlSocket, LogRing, Paces, PeerGroup};
 
 use crate::ErrorLog;
 
@@ -26,6 +26,9 @@ pub struct Process {
     /// Values that rules keep in the process, as they are at the start.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub kept: Box<[(Box<str>, weir_expr::KeptValue)]>,
+    /// Log lines in memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log_rings: Vec<LogRing>,
     /// Error logs; never empty.
     pub error_logs: Arc<[ErrorLog]>,
     /// Whom spans of requests are told to.

@@ -30,7 +30,7 @@ fn file(path: &Path) -> TargetSpec {
 
 fn put(buffer: &mut LogBuffer, text: &str) {
     let mut clock = LogClock::utc();
-    buffer.line(NOW, || clock.at(NOW), |out| out.extend_from_slice(text.as_bytes()));
+    buffer.line(NOW, None, || clock.at(NOW), |out| out.extend_from_slice(text.as_bytes()));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Owns: [`Runtime`], the seam to what runs; levels; what commands change of their session.
 //! Never: knows a command.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use weir_control::Change;
@@ -11,8 +12,10 @@ use weir_control::lists::{Entry, List};
 use weir_control::memory::MemoryCache;
 use weir_control::sessions::ClientSession;
 use weir_control::snapshot::Snapshot;
+use weir_telemetry::log::Ring;
 
 use super::peers::PeerSection;
+use super::session::Follow;
 use super::sticks::StickTable;
 
 /// Who a client is. Each may what those before it may.
@@ -169,6 +172,8 @@ pub trait Runtime {
     fn keep(&self, name: &str, text: &[u8], number: bool);
     /// Caches in memory, as the configuration has them.
     fn memory_caches(&self) -> Vec<MemoryCache>;
+    /// Log lines that are kept in memory.
+    fn rings(&self) -> Vec<Arc<Ring>>;
     /// Names and values of the environment.
     fn environment(&self) -> Vec<(String, String)>;
     /// All sockets that answer commands.
@@ -319,4 +324,5 @@ pub(super) struct State {
     pub(super) timeout: Duration,
     pub(super) quit: bool,
     pub(super) wait: Option<Duration>,
+    pub(super) follow: Option<Follow>,
 }

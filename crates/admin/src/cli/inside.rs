@@ -2,9 +2,14 @@
 //!
 //! Owns: those forms. What Weir does not have is said as none: no message is captured, no task is profiled.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::json;
+use weir_telemetry::log::Ring;
 
 use super::context::Cx;
+use super::session::Follow;
 use super::sessions::date;
 
 /// `show errors`: malformed messages are refused and not kept.
@@ -14,18 +19,65 @@ pub(super) fn errors(cx: &mut Cx<'_>) -> String {
     format!("Total events captured on [{now}] : 0\n")
 }
 
-/// `show events [<sink>]`: the standard streams and a buffer in memory, in which nothing is.
+/// `show events [<sink>] [-w] [-n]`: the standard streams, a buffer in memory, in which nothing is, and rings.
 pub(super) fn events(cx: &mut Cx<'_>) -> String {
-    match cx.argument(0) {
-        "" => "Supported events sinks. Add -w(wait), -n(new). Any key to stop\n    \
-               stdout     : type=fd, 0 dropped, standard output (fd#1)\n    \
-               stderr     : type=fd, 0 dropped, standard output (fd#2)\n    \
-               buf0       : type=buffer, 0 dropped, in-memory ring buffer\n"
-            .to_owned(),
+    let name = cx.argument(0);
+    let rings = cx.runtime.rings();
+    match name {
+        "" => {
+            let mut text =
+                "Supported events sinks are listed below. Add -w(wait), -n(new). Any key to stop\n    \
+                            stdout     : type=fd, 0 dropped, standard output (fd#1)\n    \
+                            stderr     : type=fd, 0 dropped, standard output (fd#2)\n    \
+                            buf0       : type=buffer, 0 dropped, in-memory ring buffer\n"
+                    .to_owned();
+            for ring in rings {
+                let (spec, dropped) = (ring.spec(), ring.dropped());
+                text.push_str(&format!(
+                    "    {:<10} : type=buffer, {dropped} dropped, {}\n",
+                    spec.name, spec.description
+                ));
+            }
+            text
+        }
         "buf0" => String::new(),
         "stdout" | "stderr" => "Nothing to report for this sink\n".to_owned(),
-        _ => "No such event sink\n".to_owned(),
+        // After a reload the newest of a name counts.
+        _ => match rings.into_iter().rev().find(|ring| ring.spec().name == name) {
+            Some(ring) => shown(cx, ring),
+            None => "No such event sink".to_owned(),
+        },
     }
+}
+
+fn shown(cx: &mut Cx<'_>, ring: Arc<Ring>) -> String {
+    let (mut waits, mut only_new) = (false, false);
+    for option in cx.arguments.iter().skip(1) {
+        // `-wn` and `-w -n` are the same.
+        let letters = option.strip_prefix('-').filter(|letters| !letters.is_empty());
+        if !letters.is_some_and(|letters| letters.chars().all(|c| matches!(c, 'w' | 'n'))) {
+            return "unknown option".to_owned();
+        }
+        waits |= option.contains('w');
+        only_new |= option.contains('n');
+    }
+    let from = if only_new { ring.end_of_lines() } else { 0 };
+    let (lines, next) = ring.read(from, usize::MAX, Duration::ZERO);
+    let text = lines_of(&lines);
+    if waits {
+        cx.state.follow = Some(Follow { ring, from: next });
+    }
+    text
+}
+
+/// Lines of a ring as text.
+pub fn lines_of(lines: &[Arc<[u8]>]) -> String {
+    let mut text = String::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+    for line in lines {
+        text.push_str(&String::from_utf8_lossy(line));
+        text.push('\n');
+    }
+    text
 }
 
 /// `show activity`.

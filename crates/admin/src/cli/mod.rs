@@ -31,8 +31,9 @@ pub use context::{
     Socket, Trust, Waiting, WaitingTrust,
 };
 pub use input::{Command as Input, Lines, TooLong};
+pub use inside::lines_of;
 pub use peers::{PeerReport, PeerSection};
-pub use session::{Reply, Session};
+pub use session::{Follow, Reply, Session};
 pub use sticks::{StickRow, StickTable};
 pub use table::{COMMANDS, Command, Status};
 

@@ -10,7 +10,10 @@
 //! loop { reply = session.next_reply(runtime) { Some → write, wait, perhaps end; None → read: feed(bytes), or end() } }
 //! ```
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use weir_telemetry::log::Ring;
 
 use super::context::{Cx, Level, Runtime, Severity, State};
 use super::help;
@@ -28,7 +31,26 @@ pub struct Reply {
     pub ends: bool,
     /// The listening sockets are to be given before that, in place of a text.
     pub gives_sockets: bool,
+    /// Lines that are shown as they come, until the client says anything.
+    pub follow: Option<Follow>,
 }
+
+/// Lines of a ring from a place on.
+#[derive(Clone, Debug)]
+pub struct Follow {
+    /// The ring.
+    pub ring: Arc<Ring>,
+    /// The number of the next line.
+    pub from: u64,
+}
+
+impl PartialEq for Follow {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.ring, &other.ring) && self.from == other.from
+    }
+}
+
+impl Eq for Follow {}
 
 /// What the process that takes this one's place asks for. It stands in no list.
 const GIVE_SOCKETS: &str = "_getsocks";
@@ -57,6 +79,7 @@ impl Session {
             timeout,
             quit: false,
             wait: None,
+            follow: None,
         };
         Self { lines: Lines::default(), left: Vec::new(), state, exposes: false, ended: false }
     }
@@ -105,13 +128,14 @@ impl Session {
         let mut text = graded(self.answer(&command, runtime), &command, before);
         // Without a prompt it is one line, or as many as came at once.
         let ends = self.state.quit || (self.left.is_empty() && !self.state.prompt && self.lines.is_empty());
-        if !self.state.quit {
+        let follow = self.state.follow.take();
+        if !self.state.quit && follow.is_none() {
             text.push('\n');
             if self.state.prompt {
                 text.push_str(if self.lines.in_payload() { "+ " } else { "> " });
             }
         }
-        Some(Reply { text, wait: self.state.wait.take(), ends, gives_sockets: false })
+        Some(Reply { text, wait: self.state.wait.take(), ends, gives_sockets: false, follow })
     }
 
     fn answer(&mut self, command: &Input, runtime: &dyn Runtime) -> String {

@@ -84,6 +84,9 @@ impl WorkerLogs {
         let (buffer, longest) = match target {
             Target::Nowhere => return logs.count_dropped(),
             Target::Lines(lines) => {
+                if lines.sample.as_deref().is_some_and(left_out) {
+                    return;
+                }
                 if !matches!(slot, Slot::One(_)) {
                     *slot = Slot::One(Box::new(lines.buffer()));
                 }
@@ -100,7 +103,7 @@ impl WorkerLogs {
             }
         };
         let line = longest.map_or(line, |most| &line[..line.len().min(most)]);
-        buffer.line(now, || clock.at(millis(weir_rt::unix_now())), |out| out.extend_from_slice(line));
+        buffer.line(now, None, || clock.at(millis(weir_rt::unix_now())), |out| out.extend_from_slice(line));
         let due = buffer.poll_timeout().map(Millis);
         drop(state);
         if let Some(due) = due
@@ -169,6 +172,12 @@ impl PlanBuffers {
             }
         }
     }
+}
+
+/// Counts a line; whether it is not among those that are wanted.
+#[cold]
+fn left_out((sample, count): &(weir_expr::settings::LogSample, std::sync::atomic::AtomicU32)) -> bool {
+    !sample.takes(count.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
 }
 
 /// The place for a log's buffer. Lines of one plan mostly follow lines of the same.

@@ -143,6 +143,11 @@ impl Logs {
         self.hub.dropped() + self.nowhere.load(Ordering::Relaxed)
     }
 
+    /// Log lines that are kept in memory.
+    pub(crate) fn rings(&self) -> Vec<Arc<weir_telemetry::log::Ring>> {
+        self.hub.rings()
+    }
+
     /// Counts a line that had nowhere to go.
     pub(crate) fn count_dropped(&self) {
         self.nowhere.fetch_add(1, Ordering::Relaxed);

@@ -7,12 +7,15 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use weir_expr::settings;
+use weir_expr::settings::{self, LogAddress, LogKeyStep, LogPool, LogRing, LogSample, LogServer};
 use weir_plan::{Log, LogIx, LogTarget, Plan, Syslog, SyslogServer, Template};
-use weir_telemetry::log::{Facility, SyslogAddress, SyslogForm, SyslogHeader};
+use weir_telemetry::log::{
+    Facility, HashStep, LogBalance, PoolServer, PoolSpec, PoolWay, RingServer, RingSpec, StreamAddress,
+    SyslogAddress, SyslogForm, SyslogHeader,
+};
 use weir_telemetry::{BufferOptions, ErrorLog, LogBuffer, TargetSpec};
 
 use super::{Logs, level};
@@ -27,6 +30,8 @@ pub(crate) struct Targets {
     by_log: Vec<Target>,
     errors: HashMap<weir_plan::ErrorLog, ErrorLog>,
     pub(super) process: Arc<[ErrorLog]>,
+    /// Rings, held open even where nothing is written to them.
+    _rings: Arc<[Arc<weir_telemetry::LogTarget>]>,
 }
 
 /// One target.
@@ -52,6 +57,8 @@ pub(super) struct Lines {
     options: BufferOptions,
     syslog: Option<(SyslogHeader, weir_telemetry::log::Severity)>,
     gzip: Option<u8>,
+    /// Only these of the lines, and how many there were.
+    pub(super) sample: Option<Arc<(LogSample, AtomicU32)>>,
     /// Most bytes of text in a line.
     pub(super) longest: Option<usize>,
 }
@@ -83,8 +90,10 @@ impl Targets {
             }
         }
         let process = plan.process.error_logs.iter().filter_map(|log| errors.get(log).cloned()).collect();
+        let rings = plan.process.log_rings.iter().map(|ring| open(logs, TargetSpec::Ring(ring_spec(ring))));
+        let rings = rings.collect::<Result<_, _>>()?;
         let serial = logs.next_serial.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { serial, by_log, errors, process })
+        Ok(Self { serial, by_log, errors, process, _rings: rings })
     }
 
     /// Those of a part of the plan, by the part's indices.
@@ -96,7 +105,13 @@ impl Targets {
         };
         let errors = self.errors.iter().filter_map(|(log, open)| Some((renumbered(log)?, open.clone())));
         let serial = logs.next_serial.fetch_add(1, Ordering::Relaxed);
-        Self { serial, by_log, errors: errors.collect(), process: self.process.clone() }
+        Self {
+            serial,
+            by_log,
+            errors: errors.collect(),
+            process: self.process.clone(),
+            _rings: self._rings.clone(),
+        }
     }
 
     pub(super) fn target(&self, log: LogIx) -> Option<&Target> {
@@ -135,11 +150,14 @@ fn target(logs: &Logs, log: &Log) -> Result<Target, String> {
     let (mut syslog, mut longest) = (None, None);
     if let LogTarget::Syslog(syslog_settings) = &log.target {
         let header = header(logs, syslog_settings);
-        longest = syslog_settings.max_length.map(|most| most.saturating_sub(header.length()));
+        // HAProxy cuts what goes to a ring before the head stands in front of it.
+        let head = if matches!(syslog_settings.server, SyslogServer::Ring(_)) { 0 } else { header.length() };
+        longest = syslog_settings.max_length.map(|most| most.saturating_sub(head));
         let severity = syslog_settings.severity.min(syslog_settings.min_severity);
         syslog = Some((header, level(severity).severity()));
     }
-    Ok(Target::Lines(Lines { target: open(logs, spec)?, options, syslog, gzip: log.gzip, longest }))
+    let sample = log.sample.as_ref().map(|sample| Arc::new((sample.clone(), AtomicU32::new(0))));
+    Ok(Target::Lines(Lines { target: open(logs, spec)?, options, syslog, gzip: log.gzip, sample, longest }))
 }
 
 fn error_log(logs: &Logs, plan: &Plan, log: weir_plan::ErrorLog) -> Result<Option<ErrorLog>, String> {
@@ -163,13 +181,84 @@ fn spec(target: &LogTarget) -> Option<TargetSpec> {
         LogTarget::File(path) => TargetSpec::File(path.clone()),
         LogTarget::Stderr => TargetSpec::Stderr,
         LogTarget::Stdout => TargetSpec::File(Path::new(STDOUT).to_owned()),
-        LogTarget::Syslog(syslog) => TargetSpec::Syslog(match &syslog.server {
-            SyslogServer::Udp(address) => SyslogAddress::Udp(*address),
-            SyslogServer::Unix(path) => SyslogAddress::Unix(path.clone()),
+        LogTarget::Syslog(syslog) => match &syslog.server {
+            SyslogServer::Udp(address) => TargetSpec::Syslog(SyslogAddress::Udp(*address)),
+            SyslogServer::Unix(path) => TargetSpec::Syslog(SyslogAddress::Unix(path.clone())),
+            SyslogServer::Ring(ring) => TargetSpec::Ring(ring_spec(ring)),
+            SyslogServer::Pool(pool) => TargetSpec::Pool(pool_spec(pool)),
+            SyslogServer::Stdout => TargetSpec::File(Path::new(STDOUT).to_owned()),
+            SyslogServer::Stderr => TargetSpec::Stderr,
             SyslogServer::Unresolved(..) => return None,
-        }),
+        },
         LogTarget::FileTemplate(_) => return None,
     })
+}
+
+fn ring_spec(ring: &LogRing) -> RingSpec {
+    RingSpec {
+        name: ring.name.clone(),
+        description: ring.description.clone(),
+        size: size(ring.size),
+        longest: size(ring.max_length),
+        connect: ring.connect_timeout,
+        send: ring.send_timeout,
+        servers: ring.servers.iter().filter_map(ring_server).collect(),
+    }
+}
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// `None`: it is reached by datagrams, or by a name that did not resolve.
+fn ring_server(server: &LogServer) -> Option<RingServer> {
+    let address = match &server.address {
+        LogAddress::Tcp(to) => StreamAddress::Tcp(*to),
+        LogAddress::Stream(path) => StreamAddress::Unix(path.clone()),
+        _ => return None,
+    };
+    Some(RingServer { address, octet_count: server.octet_count })
+}
+
+fn pool_spec(pool: &LogPool) -> PoolSpec {
+    let server = |server: &LogServer| -> Option<PoolServer> {
+        let way = match &server.address {
+            LogAddress::Udp(to) => PoolWay::Udp(*to),
+            LogAddress::Datagrams(path) => PoolWay::Unix(path.clone()),
+            _ => PoolWay::Stream(RingSpec {
+                name: format!("{}/{}", pool.name, server.name),
+                description: format!("ring of server {}", server.name),
+                size: size(server.buffer),
+                longest: size(server.buffer),
+                connect: pool.connect_timeout,
+                send: pool.send_timeout,
+                servers: vec![ring_server(server)?],
+            }),
+        };
+        Some(PoolServer { backup: server.backup, way })
+    };
+    PoolSpec {
+        name: pool.name.clone(),
+        balance: match &pool.balance {
+            settings::LogBalance::RoundRobin => LogBalance::RoundRobin,
+            settings::LogBalance::Random => LogBalance::Random,
+            settings::LogBalance::Sticky => LogBalance::Sticky,
+            settings::LogBalance::Hash(steps) => LogBalance::Hash(steps.iter().map(hash_step).collect()),
+        },
+        servers: pool.servers.iter().filter_map(server).collect(),
+    }
+}
+
+fn hash_step(step: &LogKeyStep) -> HashStep {
+    let field =
+        |at: i32, delimiters: &str, words| HashStep::Field { at, delimiters: delimiters.into(), words };
+    match step {
+        LogKeyStep::Field(at, delimiters) => field(*at, delimiters, false),
+        LogKeyStep::Word(at, delimiters) => field(*at, delimiters, true),
+        LogKeyStep::Bytes(from, most) => HashStep::Bytes(size(*from), most.map(size)),
+        LogKeyStep::Lower => HashStep::Lower,
+        LogKeyStep::Upper => HashStep::Upper,
+    }
 }
 
 fn header(logs: &Logs, syslog: &Syslog) -> SyslogHeader {

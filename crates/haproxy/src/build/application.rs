@@ -63,7 +63,7 @@ pub(super) fn built<'a>(context: &mut Context<'a>, front: &Proxy, backend: &'a P
     let error_logs = (!app.logs.is_empty()).then(|| {
         let global = &context.draft.global;
         let tag = logs::tag(Some(backend), global);
-        Arc::new(logs::error_logs(&app.logs, &tag, global, context.findings))
+        Arc::new(logs::error_logs(&app.logs, &tag, context.draft, context.findings))
     });
     let (params, program) = told.finish();
     let pattern =

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use weir_diag::Span;
+use weir_diag::{Diagnostic, Span};
 use weir_expr::settings::{LogEscape, LogLevel, SyslogForm};
 use weir_model::{
     AccessLog, Condition, Definition, ErrorLog, LogTarget as Target, MapTable, Model, Subject, SyslogServer,
@@ -17,9 +17,9 @@ use weir_model::{
 use super::format::{BACKEND_OR_FRONTEND, CACHE_OR_NONE, Formatter, LogScope, SERVER_OR_NONE, TLS_MARK};
 use super::rules::capture_kind;
 use super::scope::Scope;
-use crate::draft::LogForm as Form;
-use crate::draft::{Global, LogFormat, LogTarget, Mode, Proxy, RuleList};
+use crate::draft::{Draft, Global, LogFormat, LogTarget, Mode, Proxy, RuleList};
 use crate::findings::Findings;
+use crate::read::Word;
 use crate::read::formats::{CLF, HTTP, HTTPS_TAIL, TCP};
 use crate::values::{Host, Port, address};
 
@@ -37,26 +37,70 @@ const LEVELS: [LogLevel; 8] = [
 const INFO: u8 = 6;
 
 /// A target with its level, once it is known where it is; `None` where nothing can be sent (reported).
-fn target(log: &LogTarget, tag: &str, global: &Global, findings: &mut Findings) -> Option<Target> {
+fn target(log: &LogTarget, tag: &str, draft: &Draft, findings: &mut Findings) -> Option<Target> {
+    let global = &draft.global;
+    let (server, form) = match (place(log, draft, findings)?, log.form) {
+        // Lines to streams have no head unless one is asked for.
+        (SyslogServer::Stdout, None | Some(SyslogForm::Raw)) => return Some(Target::Stdout),
+        (SyslogServer::Stderr, None | Some(SyslogForm::Raw)) => return Some(Target::Stderr),
+        (SyslogServer::Ring(name), _) => {
+            let form = draft.log_rings.iter().find(|ring| ring.name == name).map(|ring| ring.form);
+            (SyslogServer::Ring(name), form)
+        }
+        (server, form) => (server, form),
+    };
+    let named = form == Some(SyslogForm::Rfc3164) && !log.local;
+    Some(Target::Syslog {
+        server,
+        facility: log.facility.clone(),
+        severity: LogLevel::Info,
+        tag: tag.to_owned(),
+        no_hostname: match form {
+            Some(SyslogForm::Rfc3164) if named => false,
+            Some(SyslogForm::Rfc3164 | SyslogForm::Rfc5424) | None => global.send_hostname.is_none(),
+            Some(_) => true,
+        },
+        host: match &global.send_hostname {
+            // Who wants a host named and does not say which gets this one.
+            None => named.then(|| "localhost".to_owned()),
+            Some(name) => Some(name.clone()).filter(|name| !name.is_empty()),
+        },
+        form: form.unwrap_or_default(),
+        max_length: Some(log.max_length),
+        min_severity: LEVELS[usize::from(log.min_level.min(7))],
+        pid: true,
+        newline: true,
+    })
+}
+
+/// Where a `log` line sends to.
+fn place(log: &LogTarget, draft: &Draft, findings: &mut Findings) -> Option<SyslogServer> {
     let word = &log.address;
     match word.as_str() {
-        "stdout" | "fd@1" => return Some(Target::Stdout),
-        "stderr" | "fd@2" => return Some(Target::Stderr),
-        text if text.starts_with("ring@") || text.starts_with("backend@") || text.starts_with("fd@") => {
+        "stdout" | "fd@1" => return Some(SyslogServer::Stdout),
+        "stderr" | "fd@2" => return Some(SyslogServer::Stderr),
+        text if text.starts_with("fd@") => {
             findings.tuning(word.span, text, "log lines meant for it go nowhere");
             return None;
         }
         _ => {}
     }
+    if let Some(name) = word.text.strip_prefix("ring@") {
+        let names = draft.log_rings.iter().map(|ring| ring.name.as_str());
+        return named(word, name, "ring", names, findings).map(SyslogServer::Ring);
+    }
+    if let Some(name) = word.text.strip_prefix("backend@") {
+        let names = draft.log_pools.iter().map(|pool| pool.name.as_str());
+        return named(word, name, "backend in `mode log`", names, findings).map(SyslogServer::Pool);
+    }
     let text =
         word.text.strip_prefix("udp@").or_else(|| word.text.strip_prefix("udp4@")).unwrap_or(word.as_str());
-    let parsed =
-        findings.value(&crate::read::Word { text: text.to_owned(), span: word.span }, address::parse)?;
+    let parsed = findings.value(&Word { text: text.to_owned(), span: word.span }, address::parse)?;
     let port = match parsed.port {
         Port::One(port) => port,
         _ => 514,
     };
-    let server = match parsed.host {
+    Some(match parsed.host {
         Host::Any => SyslogServer::Udp((std::net::Ipv4Addr::LOCALHOST, port).into()),
         Host::Ip(ip) => SyslogServer::Udp((ip, port).into()),
         Host::Name(name, _) => SyslogServer::Name(name, port),
@@ -66,50 +110,37 @@ fn target(log: &LogTarget, tag: &str, global: &Global, findings: &mut Findings) 
             findings.tuning(word.span, word.as_str(), "log lines meant for it go nowhere");
             return None;
         }
-    };
-    let min_severity = LEVELS[usize::from(log.min_level.min(7))];
-    Some(Target::Syslog {
-        server,
-        facility: log.facility.clone(),
-        severity: LogLevel::Info,
-        tag: tag.to_owned(),
-        no_hostname: match log.form {
-            Some(Form::Rfc3164) => false,
-            Some(Form::Rfc5424) | None => global.send_hostname.is_none(),
-            Some(_) => true,
-        },
-        host: match &global.send_hostname {
-            // Who wants a host named and does not say which gets this one.
-            None => matches!(log.form, Some(Form::Rfc3164)).then(|| "localhost".to_owned()),
-            Some(name) => Some(name.clone()).filter(|name| !name.is_empty()),
-        },
-        form: match log.form {
-            None | Some(Form::Local | Form::Rfc3164) => SyslogForm::Rfc3164,
-            Some(Form::Rfc5424) => SyslogForm::Rfc5424,
-            Some(Form::Raw) => SyslogForm::Raw,
-            Some(Form::Short) => SyslogForm::Short,
-            Some(Form::Timed) => SyslogForm::Timed,
-            Some(Form::Iso) => SyslogForm::Iso,
-            Some(Form::Priority) => SyslogForm::Priority,
-        },
-        max_length: Some(log.max_length),
-        min_severity,
-        pid: true,
-        newline: true,
     })
+}
+
+/// A name that there is; an unknown one is reported.
+fn named<'a>(
+    word: &Word,
+    name: &str,
+    what: &str,
+    mut names: impl Iterator<Item = &'a str> + Clone,
+    findings: &mut Findings,
+) -> Option<String> {
+    if names.clone().any(|known| known == name) {
+        return Some(name.to_owned());
+    }
+    let title = format!("there is no {what} named `{name}`");
+    let found = Diagnostic::error("haproxy::unknown-name", title).at(word.span);
+    findings.push(found.suggest(name, word.span, names.by_ref()));
+    None
 }
 
 /// The process's error logs: every target of `global`.
 pub(crate) fn error_logs(
     targets: &[LogTarget],
     tag: &str,
-    global: &Global,
+    draft: &Draft,
     findings: &mut Findings,
 ) -> Vec<ErrorLog> {
     let mut logs: Vec<ErrorLog> = Vec::new();
     for log in targets {
         let level = LEVELS[usize::from(log.level.min(7))];
-        let Some(mut target) = target(log, tag, global, findings) else { continue };
+        let Some(mut target) = target(log, tag, draft, findings) else { continue };
         if let Target::Syslog { severity, .. } = &mut target {
             *severity = LogLevel::Notice;
         }
@@ -146,9 +177,9 @@ pub(crate) fn access_logs(scope: &Scope<'_>, log: &LogScope, findings: &mut Find
     let only = only(proxy);
     let mut logs: Vec<AccessLog> = Vec::new();
     for one in wanted {
-        let Some(target) = target(one, &tag, global, findings) else { continue };
-        let format = match one.form {
-            Some(Form::Rfc5424) => structured.clone(),
+        let Some(target) = target(one, &tag, scope.draft, findings) else { continue };
+        let format = match form_of(&target) {
+            Some(SyslogForm::Rfc5424) => structured.clone(),
             _ => format.clone(),
         };
         let log = AccessLog {
@@ -160,12 +191,20 @@ pub(crate) fn access_logs(scope: &Scope<'_>, log: &LogScope, findings: &mut Find
             buffer: None,
             flush: None,
             gzip: None,
+            sample: one.sample.clone(),
         };
         if !logs.contains(&log) {
             logs.push(log);
         }
     }
     logs
+}
+
+fn form_of(target: &Target) -> Option<SyslogForm> {
+    match target {
+        Target::Syslog { form, .. } => Some(*form),
+        _ => None,
+    }
 }
 
 /// `option dontlog-normal`, and `monitor-uri`, whose requests are never logged.

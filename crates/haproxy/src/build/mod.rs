@@ -77,6 +77,8 @@ pub(crate) fn build(
         bind::Binder { draft, proxy: None, files, base: base.clone(), findings }.control();
     let sockets = peers::groups(draft, env, files, base.as_ref(), &mut model.process, findings);
     model.process.control.extend(sockets);
+    model.process.log_rings.clone_from(&draft.log_rings);
+    model.process.log_pools.clone_from(&draft.log_pools);
     model.process.kept = kept::values(global, env, findings);
     model.process.control_timeout = global.stats_timeout;
     model.process.control_connections = global.stats_maxconn.and_then(|most| u32::try_from(most).ok());

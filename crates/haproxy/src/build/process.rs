@@ -27,7 +27,7 @@ pub(crate) fn process(draft: &Draft, findings: &mut Findings) -> Process {
         connections_per_worker: None,
         max_connections: global.maxconn.as_ref().map(|limit| limit.value),
         paces: global.paces,
-        error_logs: logs::error_logs(&targets, &tag, global, findings),
+        error_logs: logs::error_logs(&targets, &tag, draft, findings),
         shutdown_timeout: global.hard_stop_after,
         chroot: global.chroot.clone(),
         description: global.description.clone().or_else(|| global.node.clone()),

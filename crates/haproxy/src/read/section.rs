@@ -27,6 +27,8 @@ pub(crate) enum SectionKind {
     CrtStore,
     /// What an application behind FastCGI is told.
     FcgiApp,
+    /// Log lines kept in memory.
+    Ring,
     /// A section that is known and does nothing here.
     Idle(&'static str),
     /// `acme`.
@@ -45,7 +47,7 @@ const ALL: &[(&str, SectionKind)] = &[
     ("resolvers", SectionKind::Resolvers),
     ("http-errors", SectionKind::HttpErrors),
     ("peers", SectionKind::Peers),
-    ("ring", SectionKind::Idle("ring")),
+    ("ring", SectionKind::Ring),
     ("program", SectionKind::Idle("program")),
     ("cache", SectionKind::Cache),
     ("mailers", SectionKind::Idle("mailers")),

@@ -10,7 +10,7 @@ use super::new_proxy;
 use crate::draft::{Application, At, Draft, Mode, ProxyKind, Settings};
 use crate::findings::Findings;
 use crate::read::{Line, Prefix, Section};
-use crate::take::proxy::target_of_log;
+use crate::take::logs::target_of_log;
 use crate::values::size;
 
 /// `fcgi-app NAME`.

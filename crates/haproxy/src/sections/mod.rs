@@ -6,6 +6,7 @@
 
 mod acme;
 mod applications;
+mod logs;
 mod named;
 mod peers;
 mod stores;
@@ -28,7 +29,26 @@ pub(crate) fn take_all(sections: &[Section], findings: &mut Findings) -> Draft {
         taker.section(section);
     }
     errorfiles(&mut taker.draft, taker.findings);
+    log_pools(&mut taker.draft, taker.findings);
     taker.draft
+}
+
+/// Backends in `mode log` carry no traffic: they are targets of `log`, and no proxies.
+fn log_pools(draft: &mut Draft, findings: &mut Findings) {
+    let Draft { proxies, log_pools, .. } = draft;
+    proxies.retain(|proxy| {
+        if !proxy.settings.carries_logs {
+            return true;
+        }
+        match proxy.kind.is_frontend() {
+            true => {
+                let title = "`mode log` belongs into backends; `log-forward` sections take messages in";
+                findings.push(Diagnostic::error("haproxy::bad-value", title).at(proxy.name.span));
+            }
+            false => log_pools.push(logs::pool(proxy, findings)),
+        }
+        false
+    });
 }
 
 /// `errorfiles NAME [STATUS …]`: pages of `http-errors` sections, which may stand anywhere.
@@ -79,6 +99,7 @@ impl Taker<'_> {
             SectionKind::CrtStore => stores::crt_store(&mut self.draft, section, self.findings),
             SectionKind::Acme => acme::acme(&mut self.draft, section, self.findings),
             SectionKind::Cache => named::cache(&mut self.draft, section, self.findings),
+            SectionKind::Ring => logs::ring(&mut self.draft, section, self.findings),
             SectionKind::Idle(_) | SectionKind::Missing(_) => named::other(section, self.findings),
         }
     }

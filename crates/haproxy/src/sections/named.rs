@@ -51,7 +51,6 @@ pub(crate) fn other(section: &Section, findings: &mut Findings) {
 
 fn idle(kind: &str) -> &'static str {
     match kind {
-        "ring" => "log lines meant for it go nowhere",
         "program" => "programs are started by the service manager",
         "mailers" => "no mail is sent",
         "traces" => "nothing is traced",

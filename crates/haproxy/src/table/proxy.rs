@@ -1,6 +1,6 @@
 //! Keywords of `defaults`, `frontend`, `backend` and `listen` that belong to no family.
 
-use crate::take::{proxy as take, rules, sticks};
+use crate::take::{logs, proxy as take, rules, sticks};
 use crate::words::Status::{Accepted, NotYet, Proxy, Tuning};
 use crate::words::{DB, DF, DFB, FB, Keyword, MANY, Sections, word};
 
@@ -191,7 +191,7 @@ pub(super) const WORDS: &[Keyword] = &[
     word("stick match", B, (1, MANY), "", "Sends known keys to their servers.", Proxy(sticks::stick)),
     word("stick store-request", B, (1, MANY), "", "Learns keys from requests.", Proxy(sticks::stick)),
     word("stick store-response", B, (1, MANY), "", "Learns keys from responses.", Proxy(sticks::stick)),
-    word("log", DFB, (1, MANY), "", "Where logs go.", Proxy(take::log)),
+    word("log", DFB, (1, MANY), "", "Where logs go.", Proxy(logs::log)),
     word("log-format", DFB, (1, 1), "", "Format of log lines.", Proxy(take::log_format)),
     word(
         "log-format-sd",

@@ -2,7 +2,7 @@
 
 use crate::draft::{At, Global};
 use crate::findings::Findings;
-use crate::take::proxy::log_target;
+use crate::take::logs::log_target;
 use crate::values::{size, time};
 use crate::words::Call;
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod checks;
 pub(crate) mod global;
+pub(crate) mod logs;
 pub(crate) mod options;
 pub(crate) mod proxy;
 pub(crate) mod removed;

@@ -2,20 +2,11 @@
 
 use weir_diag::Diagnostic;
 
-use crate::draft::{
-    At, ErrorAnswer, LogForm, LogFormat, LogTarget, Mode, Proxy, ProxyKind, ServerLine, StatesFrom,
-};
+use crate::draft::{At, ErrorAnswer, LogFormat, Mode, Proxy, ProxyKind, ServerLine, StatesFrom};
 use crate::findings::Findings;
-use crate::read::{Line, Prefix, Word};
+use crate::read::{Line, Word};
 use crate::values::{Host, address, size};
 use crate::words::Call;
-
-const FACILITIES: &[&str] = &[
-    "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2", "ftp", "ntp",
-    "audit", "alert", "cron2", "local0", "local1", "local2", "local3", "local4", "local5", "local6",
-    "local7",
-];
-const LEVELS: &[&str] = &["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
 
 /// `mode`.
 pub(crate) fn mode(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
@@ -23,7 +14,9 @@ pub(crate) fn mode(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) 
     let mode = match word.as_str() {
         "http" => Mode::Http,
         "tcp" => Mode::Tcp,
-        "health" | "log" | "spop" | "haterm" => {
+        // Such a proxy is taken out of the draft before anything is made of it.
+        "log" => Mode::Tcp,
+        "health" | "spop" | "haterm" => {
             return findings.not_built(
                 word.span,
                 &format!("mode {}", word.text),
@@ -32,6 +25,7 @@ pub(crate) fn mode(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) 
         }
         _ => return findings.bad_choice(word, "mode", &["http", "tcp", "log", "spop"]),
     };
+    proxy.settings.carries_logs = word.as_str() == "log";
     proxy.settings.mode = Some(At::new(mode, call.line.span()));
 }
 
@@ -215,89 +209,6 @@ pub(crate) fn dispatch(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
 /// `cookie`.
 pub(crate) fn cookie(proxy: &mut Proxy, call: &Call<'_>, _: &mut Findings) {
     proxy.settings.cookie = Some(call.line.clone());
-}
-
-/// `log`: `log global`, `no log`, or a target.
-pub(crate) fn log(proxy: &mut Proxy, call: &Call<'_>, findings: &mut Findings) {
-    let logs = &mut proxy.settings.logs;
-    if call.line.prefix == Prefix::No {
-        logs.global = false;
-        logs.own.clear();
-    } else if call.text(0) == "global" && call.arguments.len() == 1 {
-        logs.global = true;
-    } else if let Some(target) = log_target(call, findings) {
-        logs.own.push(target);
-    }
-}
-
-/// `ADDRESS [len N] [format F] [sample S] [profile P] FACILITY [LEVEL [MINLEVEL]]`.
-pub(crate) fn log_target(call: &Call<'_>, findings: &mut Findings) -> Option<LogTarget> {
-    target_of_log(call.line, call.arguments, findings)
-}
-
-/// The same, in words of any line.
-pub(crate) fn target_of_log(line: &Line, words: &[Word], findings: &mut Findings) -> Option<LogTarget> {
-    let address = words.first()?.clone();
-    let mut max_length = 1024;
-    let mut form = None;
-    let mut at = 1;
-    loop {
-        let Some(word) = words.get(at) else {
-            findings.missing(line, "a facility");
-            return None;
-        };
-        let value = words.get(at + 1);
-        match (word.as_str(), value) {
-            ("len", Some(value)) => {
-                let length = findings.value(value, |text| size::count(text, 80..=65_535))?;
-                max_length = usize::try_from(length).unwrap_or(1024);
-            }
-            ("format", Some(value)) => form = log_form(value, findings),
-            ("sample", Some(value)) => findings.tuning(value.span, "log sample", "every line is sent"),
-            ("profile", Some(value)) => {
-                findings.tuning(value.span, "log profile", "lines have the proxy's own format")
-            }
-            _ => break,
-        }
-        at += 2;
-    }
-    let facility = words.get(at)?;
-    if !FACILITIES.contains(&facility.as_str()) {
-        findings.bad_choice(facility, "log facility", FACILITIES);
-        return None;
-    }
-    let level = log_level(words.get(at + 1), 7, findings)?;
-    let min_level = log_level(words.get(at + 2), 0, findings)?;
-    Some(LogTarget { address, max_length, form, facility: facility.text.clone(), level, min_level })
-}
-
-fn log_form(word: &Word, findings: &mut Findings) -> Option<LogForm> {
-    const FORMS: [(&str, LogForm); 8] = [
-        ("rfc3164", LogForm::Rfc3164),
-        ("rfc5424", LogForm::Rfc5424),
-        ("local", LogForm::Local),
-        ("raw", LogForm::Raw),
-        ("short", LogForm::Short),
-        ("timed", LogForm::Timed),
-        ("iso", LogForm::Iso),
-        ("priority", LogForm::Priority),
-    ];
-    let known = FORMS.iter().find(|(name, _)| *name == word.text).map(|&(_, form)| form);
-    if known.is_none() {
-        findings.bad_choice(word, "log format", &FORMS.map(|(name, _)| name));
-    }
-    known
-}
-
-fn log_level(word: Option<&Word>, default: u8, findings: &mut Findings) -> Option<u8> {
-    let Some(word) = word else { return Some(default) };
-    match LEVELS.iter().position(|level| *level == word.text) {
-        Some(level) => u8::try_from(level).ok(),
-        None => {
-            findings.bad_choice(word, "log level", LEVELS);
-            None
-        }
-    }
 }
 
 /// `log-format`.

@@ -179,7 +179,7 @@ pub(crate) const SERVER: &[Parameter] = &[
     ),
     parameter("shard", 1, "Share of a peer's table.", Accepted),
     parameter("socks4", 1, "Goes through a SOCKS proxy.", Built),
-    parameter("log-bufsize", 1, "Buffer of a log server.", Accepted),
-    parameter("log-proto", 1, "Framing of a log server.", Accepted),
+    parameter("log-bufsize", 1, "Bytes that wait for a log server.", Built),
+    parameter("log-proto", 1, "How messages to a log server are told apart.", Built),
     parameter("maxconn-reuse", 1, "Reserved word.", Accepted),
 ];

@@ -116,6 +116,7 @@ fn a_proxy_with_rules() {
         buffer: None,
         flush: None,
         gzip: None,
+        sample: None,
     }]);
     let mut model = single(vec![route("/", prefix("/"), Action::Static), api]);
     let mut app = pool("app", &["127.0.0.1:8001", "127.0.0.1:8002"]);

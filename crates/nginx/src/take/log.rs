@@ -49,6 +49,7 @@ fn plain(target: LogTarget, format: &Format) -> AccessLog {
         buffer: None,
         flush: None,
         gzip: None,
+        sample: None,
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::clock::Stamp;
 use super::syslog::{Severity, SyslogHeader};
-use super::target::{Batch, LogTarget};
+use super::target::{Batch, LogTarget, TargetSpec};
 
 /// How long and how far lines gather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct LogBuffer {
     gzip: Option<u8>,
     bytes: Vec<u8>,
     ends: Vec<u32>,
+    /// How long the heads of messages are, where the target asks.
+    heads: Option<Vec<u32>>,
     oldest: Option<u64>,
 }
 
@@ -48,6 +50,7 @@ impl LogBuffer {
     /// A buffer for lines to a file or standard error.
     pub fn new(target: Arc<LogTarget>, options: BufferOptions) -> Self {
         let age = u64::try_from(options.age.as_millis()).unwrap_or(u64::MAX);
+        let heads = matches!(target.spec(), TargetSpec::Pool(_)).then(Vec::new);
         Self {
             target,
             options,
@@ -56,6 +59,7 @@ impl LogBuffer {
             gzip: None,
             bytes: Vec::new(),
             ends: Vec::new(),
+            heads,
             oldest: None,
         }
     }
@@ -86,16 +90,21 @@ impl LogBuffer {
     }
 
     /// Adds the line that `write` appends; the newline, or syslog's head, is added here. `now_ms` and `stamp`, which only
-    /// syslog asks for, are of the same moment.
+    /// syslog asks for, are of the same moment. `own` is the severity of this line, if other than of all.
     pub fn line<'s>(
         &mut self,
         now_ms: u64,
+        own: Option<Severity>,
         stamp: impl FnOnce() -> &'s Stamp,
         write: impl FnOnce(&mut Vec<u8>),
     ) {
         match &self.syslog {
             Some((header, severity)) => {
-                header.write(&mut self.bytes, *severity, stamp());
+                let start = self.bytes.len();
+                header.write(&mut self.bytes, own.unwrap_or(*severity), stamp());
+                if let Some(heads) = &mut self.heads {
+                    heads.push(u32::try_from(self.bytes.len() - start).unwrap_or(u32::MAX));
+                }
                 write(&mut self.bytes);
                 if header.newline {
                     self.bytes.push(b'\n');
@@ -129,6 +138,7 @@ impl LogBuffer {
         let mut batch = Batch {
             bytes: std::mem::replace(&mut self.bytes, bytes),
             ends: std::mem::replace(&mut self.ends, ends),
+            heads: self.heads.as_mut().map(std::mem::take).unwrap_or_default(),
         };
         if let Some(level) = self.gzip {
             batch = compressed(&batch, level);
@@ -145,7 +155,7 @@ fn compressed(batch: &Batch, level: u8) -> Batch {
     let _ = encoder.write_all(&batch.bytes);
     let bytes = encoder.finish().unwrap_or_default();
     let end = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-    Batch { ends: vec![end; batch.ends.len()], bytes }
+    Batch { ends: vec![end; batch.ends.len()], heads: Vec::new(), bytes }
 }
 
 impl Drop for LogBuffer {

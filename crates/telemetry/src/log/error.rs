@@ -142,7 +142,8 @@ impl ErrorLog {
         }
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { clock, guard } = &mut *state;
-        let mut batch = Batch { bytes: Vec::with_capacity(body.len() + 96), ends: Vec::new() };
+        let mut batch =
+            Batch { bytes: Vec::with_capacity(body.len() + 96), ends: Vec::new(), heads: Vec::new() };
         if let Some(held) = guard.turn(unix_ms / 1000) {
             let told = format!("{held} lines like those of the second before were not written");
             self.compose(&mut batch, clock, unix_ms, Level::Notice.max(self.0.level), None, told.as_bytes());

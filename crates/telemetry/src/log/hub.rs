@@ -15,10 +15,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
 
+use super::ring::Ring;
 use super::target::{Batch, LogTarget, Output, TargetSpec};
 
 /// Opens a log file for appending. The default makes it with mode 0644; the keeper's passes a descriptor that root
@@ -76,7 +77,14 @@ pub struct LogHub {
     stderr: Sender<Message>,
     targets: Arc<Mutex<HashMap<TargetSpec, Weak<LogTarget>, ahash::RandomState>>>,
     dropped: Arc<AtomicU64>,
+    rings: Rings,
 }
+
+/// The rings that there are, by whoever holds them.
+type Rings = Arc<Mutex<Vec<Weak<Ring>>>>;
+
+/// The end of a write to rings is looked for so often.
+const LOOK: Duration = Duration::from_millis(10);
 
 impl std::fmt::Debug for LogHub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -90,9 +98,10 @@ impl LogHub {
     /// # Errors
     /// If no thread can be started.
     pub fn start(options: HubOptions) -> io::Result<Self> {
-        let files = spawn("weir-log", &options)?;
-        let stderr = spawn("weir-log-stderr", &options)?;
-        Ok(Self { options, files, stderr, targets: Arc::default(), dropped: Arc::default() })
+        let rings = Rings::default();
+        let files = spawn("weir-log", &options, &rings)?;
+        let stderr = spawn("weir-log-stderr", &options, &rings)?;
+        Ok(Self { options, files, stderr, targets: Arc::default(), dropped: Arc::default(), rings })
     }
 
     /// The target for `spec`, opened; the same one for equal specs as long as somebody holds it.
@@ -130,11 +139,28 @@ impl LogHub {
 
     /// Waits until what was handed over so far is written, at most this long. True if it is.
     pub fn flush(&self, at_most: Duration) -> bool {
-        [&self.files, &self.stderr].into_iter().all(|queue| {
+        let end = Instant::now() + at_most;
+        let written = [&self.files, &self.stderr].into_iter().all(|queue| {
             let (done, wait) = channel();
             queue.send(Message::Flush(done)).is_ok()
                 && wait.recv_timeout(at_most) != Err(RecvTimeoutError::Timeout)
-        })
+        });
+        // Nobody waits for servers that are not there.
+        let waits = |ring: &Arc<Ring>| !ring.is_passed_on() && !ring.is_down();
+        while self.rings().iter().any(waits) {
+            if Instant::now() >= end {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        written
+    }
+
+    /// The rings that are open, those of pools' servers among them.
+    pub fn rings(&self) -> Vec<Arc<Ring>> {
+        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        rings.retain(|ring| ring.strong_count() > 0);
+        rings.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Lines dropped since the start, over all targets.
@@ -149,9 +175,9 @@ impl Drop for LogTarget {
     }
 }
 
-fn spawn(name: &str, options: &HubOptions) -> io::Result<Sender<Message>> {
+fn spawn(name: &str, options: &HubOptions, rings: &Rings) -> io::Result<Sender<Message>> {
     let (sender, queue) = channel();
-    let writer = Writer { options: options.clone(), outputs: HashMap::default() };
+    let writer = Writer { options: options.clone(), outputs: HashMap::default(), rings: rings.clone() };
     std::thread::Builder::new().name(name.into()).spawn(move || writer.run(&queue))?;
     Ok(sender)
 }
@@ -161,6 +187,7 @@ struct Writer {
     options: HubOptions,
     /// How many targets of this spec were opened and not closed, and the open end, unless it could not be reopened.
     outputs: HashMap<TargetSpec, (u32, Option<Output>), ahash::RandomState>,
+    rings: Rings,
 }
 
 impl Writer {
@@ -193,6 +220,11 @@ impl Writer {
             return Ok(());
         }
         let output = Output::open(&spec, &self.options.opener)?;
+        let rings = output.rings();
+        if !rings.is_empty() {
+            let mut known = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+            known.extend(rings.iter().map(Arc::downgrade));
+        }
         let entry = self.outputs.entry(spec).or_insert((0, None));
         *entry = (entry.0 + 1, Some(output));
         Ok(())

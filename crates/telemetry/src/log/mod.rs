@@ -6,7 +6,7 @@
 //! Why: a full disk or a stalled pipe must cost log lines, not requests.
 //!
 //! ```text
-//!  worker: LogBuffer ──batch──▶ queue (bounded in bytes) ──▶ writer thread ──▶ file, FIFO, syslog
+//!  worker: LogBuffer ──batch──▶ queue (bounded in bytes) ──▶ writer thread ──▶ file, FIFO, syslog, ring ──▶ a thread a server
 //!                                                        └─▶ a thread of its own ──▶ stderr
 //! ```
 
@@ -15,6 +15,8 @@ mod clock;
 mod error;
 mod escape;
 mod hub;
+mod pool;
+mod ring;
 mod syslog;
 mod target;
 
@@ -23,5 +25,7 @@ pub use clock::{LogClock, Stamp};
 pub use error::{ErrorLog, Level};
 pub use escape::{escape_default, escape_json};
 pub use hub::{HubOptions, LogHub, Notify, Opener};
+pub use pool::{HashStep, LogBalance, PoolServer, PoolSpec, PoolWay};
+pub use ring::{Ring, RingServer, RingSpec, StreamAddress};
 pub use syslog::{Facility, Severity, SyslogAddress, SyslogForm, SyslogHeader};
 pub use target::{LogTarget, TargetSpec};

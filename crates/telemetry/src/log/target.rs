@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::mpsc::Sender;
 
 use super::hub::{Message, Opener};
+use super::pool::{Pool, PoolSpec};
+use super::ring::{Ring, RingSpec};
 use super::syslog::{SyslogAddress, SyslogSocket};
 
 /// Where lines go.
@@ -25,6 +27,10 @@ pub enum TargetSpec {
     Stderr,
     /// A syslog daemon.
     Syslog(SyslogAddress),
+    /// A ring in memory, and whoever it passes lines on to.
+    Ring(RingSpec),
+    /// Servers that share the lines.
+    Pool(PoolSpec),
 }
 
 impl std::fmt::Display for TargetSpec {
@@ -34,6 +40,8 @@ impl std::fmt::Display for TargetSpec {
             Self::Stderr => f.write_str("stderr"),
             Self::Syslog(SyslogAddress::Udp(to)) => write!(f, "syslog {to}"),
             Self::Syslog(SyslogAddress::Unix(path)) => write!(f, "syslog {}", path.display()),
+            Self::Ring(ring) => write!(f, "ring {}", ring.name),
+            Self::Pool(pool) => write!(f, "log backend {}", pool.name),
         }
     }
 }
@@ -43,6 +51,8 @@ impl std::fmt::Display for TargetSpec {
 pub(super) struct Batch {
     pub(super) bytes: Vec<u8>,
     pub(super) ends: Vec<u32>,
+    /// How long the head of each message is; empty where nobody asks.
+    pub(super) heads: Vec<u32>,
 }
 
 /// A place that lines go to; made by `LogHub::target`.
@@ -96,6 +106,8 @@ pub(super) enum Output {
     File(File),
     Stderr,
     Syslog(SyslogSocket),
+    Ring(Arc<Ring>),
+    Pool(Pool),
 }
 
 impl Output {
@@ -104,6 +116,8 @@ impl Output {
             TargetSpec::File(path) => opener(path).map(Self::File),
             TargetSpec::Stderr => Ok(Self::Stderr),
             TargetSpec::Syslog(address) => SyslogSocket::open(address).map(Self::Syslog),
+            TargetSpec::Ring(ring) => Ring::start(ring.clone()).map(Self::Ring),
+            TargetSpec::Pool(pool) => Pool::open(pool).map(Self::Pool),
         }
     }
 
@@ -112,18 +126,44 @@ impl Output {
         match self {
             Self::File(file) => write_lines(file, batch),
             Self::Stderr => write_lines(&mut io::stderr().lock(), batch),
-            Self::Syslog(socket) => {
-                let mut lost = (0, None);
-                for message in messages(batch) {
-                    if let Err(error) = socket.send(message) {
-                        lost.0 += 1;
-                        lost.1.get_or_insert(error);
-                    }
-                }
-                lost
-            }
+            Self::Syslog(socket) => each(batch, |message, _| socket.send(message)),
+            Self::Pool(pool) => each(batch, |message, head| pool.send(message, head)),
+            Self::Ring(ring) => each(batch, |message, _| {
+                ring.write(message.strip_suffix(b"\n").unwrap_or(message));
+                Ok(())
+            }),
         }
     }
+
+    /// The rings that lines wait in.
+    pub(super) fn rings(&self) -> Vec<Arc<Ring>> {
+        match self {
+            Self::Ring(ring) => vec![ring.clone()],
+            Self::Pool(pool) => pool.rings().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Self::Ring(ring) = self {
+            ring.end();
+        }
+    }
+}
+
+/// Sends messages one by one; the number lost, with the first error.
+fn each(batch: &Batch, mut send: impl FnMut(&[u8], usize) -> io::Result<()>) -> (u64, Option<io::Error>) {
+    let mut lost = (0, None);
+    for (at, message) in messages(batch).enumerate() {
+        let head = batch.heads.get(at).map_or(0, |head| *head as usize);
+        if let Err(error) = send(message, head) {
+            lost.0 += 1;
+            lost.1.get_or_insert(error);
+        }
+    }
+    lost
 }
 
 fn messages(batch: &Batch) -> impl Iterator<Item = &[u8]> {
@@ -176,7 +216,7 @@ mod tests {
     }
 
     fn batch() -> Batch {
-        Batch { bytes: b"one\ntwo\nthree\n".to_vec(), ends: vec![4, 8, 14] }
+        Batch { bytes: b"one\ntwo\nthree\n".to_vec(), ends: vec![4, 8, 14], heads: Vec::new() }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SocketFlags, SocketType, accept_with, sockopt};
-use weir_admin::cli::{Level, Session};
+use weir_admin::cli::{Follow, Level, Session, lines_of};
 use weir_expr::settings::{ControlLevel, ControlPurpose};
 use weir_plan::Control;
 
@@ -170,6 +170,27 @@ impl Drop for Counted {
     }
 }
 
+/// How often a client that is shown lines is looked at for whether it wants more.
+const STILL_THERE: Duration = Duration::from_millis(200);
+
+/// Shows lines as they come until the client says anything (true) or leaves.
+fn show_as_it_comes(stream: &mut UnixStream, follow: Follow) -> io::Result<bool> {
+    let Follow { ring, mut from } = follow;
+    let mut byte = [0_u8; 1];
+    loop {
+        let (lines, next) = ring.read(from, 64 << 10, STILL_THERE);
+        from = next;
+        stream.write_all(lines_of(&lines).as_bytes())?;
+        let flags = rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT;
+        match rustix::net::recv(&*stream, &mut byte, flags) {
+            Ok((_, 0)) => return Ok(false),
+            Ok(_) => return Ok(true),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 fn converse(mut stream: UnixStream, terms: &Terms, runtime: &Runtime) -> io::Result<()> {
     let mut session = Session::new(terms.level, terms.timeout).exposing(terms.exposed.is_some());
     stream.set_nonblocking(false)?;
@@ -180,6 +201,11 @@ fn converse(mut stream: UnixStream, terms: &Terms, runtime: &Runtime) -> io::Res
             stream.write_all(reply.text.as_bytes())?;
             if reply.gives_sockets {
                 return hand_over::give(&mut stream, &exposed(terms));
+            }
+            if let Some(follow) = reply.follow
+                && !show_as_it_comes(&mut stream, follow)?
+            {
+                return Ok(());
             }
             if let Some(time) = reply.wait {
                 std::thread::sleep(time);

@@ -18,6 +18,7 @@ use weir_engine::{Engine, Switch};
 use weir_expr::KeptValue;
 use weir_expr::settings::{CertificateList, ControlPurpose, ControlSocket, Paces};
 use weir_plan::{KeyListFile, KeyListIx, KeyListUse};
+use weir_telemetry::log::Ring;
 
 /// The engine, once there is one.
 pub(crate) type Shared = Arc<Mutex<Option<Engine>>>;
@@ -238,6 +239,10 @@ impl cli::Runtime for Runtime {
 
     fn memory_caches(&self) -> Vec<MemoryCache> {
         self.engine().as_ref().map(Engine::memory_caches).unwrap_or_default()
+    }
+
+    fn rings(&self) -> Vec<Arc<Ring>> {
+        self.engine().as_ref().map(Engine::rings).unwrap_or_default()
     }
 
     fn environment(&self) -> Vec<(String, String)> {

@@ -42,6 +42,9 @@ impl ErrorLog {
         let targets = model.process.error_logs.iter().filter_map(|log| {
             let target = match &log.target {
                 LogTarget::File(path) => Target::File(files.file(path)?),
+                LogTarget::Syslog { server: SyslogServer::Stdout | SyslogServer::Stderr, .. } => {
+                    Target::Stderr
+                }
                 LogTarget::Syslog { server, facility, tag, .. } => Target::Syslog {
                     server: server.clone(),
                     facility: facility_code(facility),
@@ -131,8 +134,8 @@ fn send_syslog(
             socket.set_nonblocking(true)?;
             socket.send_to(packet.as_bytes(), path).map(drop)
         }
-        // Looked up by the data plane; a keeper does not speak to name servers.
-        SyslogServer::Name(..) => Ok(()),
+        // Looked up by the data plane, and its memory; a keeper does not speak to name servers.
+        _ => Ok(()),
     }
 }
 

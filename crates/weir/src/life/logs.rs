@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_diag::Diagnostic;
-use weir_model::{AccessLog, ErrorLog, LogTarget, Model};
+use weir_model::{AccessLog, ErrorLog, LogTarget, Model, SyslogServer};
 
 use super::places;
 
@@ -90,7 +90,9 @@ fn file_of(target: &LogTarget) -> Option<PathBuf> {
     match target {
         LogTarget::File(path) => Some(path.clone()),
         // What it is now: in the background it will be another.
-        LogTarget::Stdout => Some("/dev/stdout".into()),
+        LogTarget::Stdout | LogTarget::Syslog { server: SyslogServer::Stdout, .. } => {
+            Some("/dev/stdout".into())
+        }
         _ => None,
     }
 }
