@@ -74,7 +74,7 @@ both_drivers! {
             "set maxconn global 100", "set maxconn global", "set timeout cli 5", "set timeout cli", "set timeout cli x", "set timeout other", "add server b/s1 127.0.0.1:1",
             "add server b/s4", "add server none/s 127.0.0.1:1", "add server b/s3 127.0.0.1:5", "del server b/s1", "del server b/none", "del server b/s3",
             "user;disable server b/s1", "user;show env", "operator;show cli level;set weight b/s1 1", "show backend;show cli level", "set ssl cert a",
-            "commit ssl cert a", "abort ssl cert a", "show ssl cert", "show servers state none", "help get w", "expert-mode", "disable frontend f", "disable frontend f", "enable frontend f", "enable frontend f", "enable frontend", "enable frontend none",
+            "commit ssl cert a", "abort ssl cert a", "show ssl cert", "show servers state none", "help get w", "expert-mode", "disable frontend f", "disable frontend f", "enable frontend f", "enable frontend f", "enable frontend", "enable frontend none", "shutdown frontend", "shutdown frontend none",
             "set maxconn server b/s1", "set maxconn server b/none 3", "set rate-limit connections global 10", "set rate-limit sessions global 11",
             "set rate-limit ssl-sessions global 12", "clear counters", "clear counters all", "user;clear counters",
             "set maxconn server b/s1 x", "disable health b/s1", "enable health b/s1", "disable agent b/s1", "enable agent b/s1", "enable health b/none", "shutdown session", "shutdown session 0xabcdef", "show sess 0x1",
@@ -475,6 +475,48 @@ fn clients_that_people_use_are_served() {
     }
 }
 
+/// What the process has open, a frontend that ends, and waiting for a server that nothing keeps.
+#[test]
+fn the_process_shows_what_is_open_and_waits_for_servers() {
+    let proxy = file(BACKENDS).start();
+    let shown = ask(&proxy, "show fd\n");
+    let listener = format!("l.st=RDY fam=ipv4 lport={}", proxy.port().number());
+    assert!(shown.contains(&listener) && shown.contains("cli.sock"), "{shown}");
+    let number =
+        shown.lines().find(|line| line.contains(&listener)).unwrap().split(':').next().unwrap().trim();
+    let one = ask(&proxy, &format!("show fd {number}\n"));
+    assert!(one.lines().filter(|line| !line.is_empty()).count() == 1 && one.contains(&listener), "{one}");
+    assert_eq!(
+        ask(&proxy, "shutdown frontend f;shutdown frontend f\n"),
+        "\nFrontend was already shut down.\n\n"
+    );
+    let wait = |what: &str| ask(&proxy, &format!("wait 10s srv-removable {what}\n"));
+    assert_eq!(wait("c/x"), "Done.\n\n");
+    assert_eq!(wait("b/s1"), "Only servers in maintenance mode can be deleted.\n\n");
+    assert_eq!(wait("b/none"), ask(&proxy, "disable server b/none\n"));
+    // The next command of the line is answered after it.
+    assert_eq!(ask(&proxy, "wait 1ms srv-removable c/x; show cli level\n"), "Done.\n\nadmin\n\n");
+}
+
+/// One that something is under way at is waited for.
+#[test]
+fn a_server_in_use_is_waited_for() {
+    let gate = weir_testkit::Gate::new();
+    let origin = Origin::script(|c| c.expect("GET /").wait_for(&gate).respond(200, "late"));
+    let proxy = file(&format!(
+        "frontend f\n bind 127.0.0.1:{{port}}\n default_backend b\nbackend b\n server s1 {origin}\n"
+    ))
+    .start();
+    let mut client = Client::connect(&proxy);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    origin.wait_for_requests(1);
+    assert_eq!(ask(&proxy, "disable server b/s1\n"), "\n");
+    assert_eq!(ask(&proxy, "wait 100ms srv-removable b/s1\n"), "Wait delay expired.\n\n");
+    gate.open();
+    assert_eq!(ask(&proxy, "wait 30s srv-removable b/s1\n"), "Done.\n\n");
+    client.read().expect_body("late");
+}
+
 /// The table in docs/haproxy.md, from the table of the commands.
 #[test]
 fn the_manual_lists_every_command() {
@@ -486,8 +528,11 @@ fn the_manual_lists_every_command() {
     let mut table = String::from("| command | level | |\n|---|---|---|\n");
     for command in COMMANDS {
         let (level, what) = match command.status {
-            Status::Built(_) => (command.level.word(), command.help.to_owned()),
-            Status::Absent(why) => ("", format!("not built: {why}")),
+            Status::Built(_) if command.differs.is_empty() => (command.level.word(), command.help.to_owned()),
+            Status::Built(_) => {
+                (command.level.word(), format!("{}; differs: {}", command.help, command.differs))
+            }
+            Status::Absent(why) => ("", format!("absent: {why}")),
         };
         table +=
             &format!("| `{}` | {level} | {what} |\n", command.usage.replace('|', "\\|").replace("  ", " "));

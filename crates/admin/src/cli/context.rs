@@ -63,6 +63,15 @@ pub struct Rates {
     pub tls: u32,
 }
 
+/// Something that the process has open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Its number.
+    pub number: u32,
+    /// What it is: `l.st=RDY fam=ipv4 lport=80`, `/var/log/x.log`, `anon_inode:[eventpoll]`.
+    pub about: String,
+}
+
 /// A socket that answers commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Socket {
@@ -178,6 +187,8 @@ pub trait Runtime {
     fn environment(&self) -> Vec<(String, String)>;
     /// All sockets that answer commands.
     fn sockets(&self) -> Vec<Socket>;
+    /// Files, sockets and what else the process has open.
+    fn descriptors(&self) -> Vec<Descriptor>;
     /// Share of time, in a hundred, in which the process had nothing to do since its start.
     fn idle_percent(&self) -> u64;
 }
@@ -325,4 +336,6 @@ pub(super) struct State {
     pub(super) quit: bool,
     pub(super) wait: Option<Duration>,
     pub(super) follow: Option<Follow>,
+    /// What is waited for at most so long: that a server, `backend/server`, may be removed.
+    pub(super) until: Option<(String, Duration)>,
 }

@@ -12,6 +12,18 @@ pub(super) fn enable(cx: &mut Cx<'_>) -> String {
     hold(cx, false)
 }
 
+/// `shutdown frontend <frontend>`: it accepts nothing more.
+pub(super) fn shutdown(cx: &mut Cx<'_>) -> String {
+    if cx.argument(0).is_empty() {
+        return NAME.to_owned();
+    }
+    match cx.runtime.hold(cx.argument(0), true) {
+        Ok(true) => String::new(),
+        Ok(false) => "Frontend was already shut down.\n".to_owned(),
+        Err(why) => format!("{why}\n"),
+    }
+}
+
 fn hold(cx: &Cx<'_>, held: bool) -> String {
     if cx.argument(0).is_empty() {
         return NAME.to_owned();

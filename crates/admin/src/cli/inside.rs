@@ -80,6 +80,14 @@ pub fn lines_of(lines: &[Arc<[u8]>]) -> String {
     text
 }
 
+/// `show fd [<number>]`.
+pub(super) fn descriptors(cx: &mut Cx<'_>) -> String {
+    let wanted = cx.argument(0).parse::<u32>().ok();
+    let all = cx.runtime.descriptors();
+    let shown = all.iter().filter(|one| wanted.is_none_or(|wanted| wanted == one.number));
+    shown.map(|one| format!("{:>7} : {}\n", one.number, one.about)).collect()
+}
+
 /// `show activity`.
 pub(super) fn activity(cx: &mut Cx<'_>) -> String {
     let process = cx.runtime.snapshot().process;

@@ -27,8 +27,8 @@ mod variables;
 mod weights;
 
 pub use context::{
-    Certificate, CertificateFacts, CertificateList, Cx, Found, KeyList, Level, ListFacts, Rates, Runtime,
-    Socket, Trust, Waiting, WaitingTrust,
+    Certificate, CertificateFacts, CertificateList, Cx, Descriptor, Found, KeyList, Level, ListFacts, Rates,
+    Runtime, Socket, Trust, Waiting, WaitingTrust,
 };
 pub use input::{Command as Input, Lines, TooLong};
 pub use inside::lines_of;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::context::{Cx, Level, Severity};
 use super::help;
 use super::input::delay;
+use super::servers;
 
 pub(super) fn help(cx: &mut Cx<'_>) -> String {
     let words: Vec<&str> = cx.arguments.iter().map(String::as_str).collect();
@@ -72,14 +73,25 @@ pub(super) fn timeout(cx: &mut Cx<'_>) -> String {
 /// The longest that a session waits for nothing.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
-/// `wait <delay>`, in milliseconds unless it has a unit.
+/// `wait <delay> [srv-removable <bk>/<srv>]`, in milliseconds unless it has a unit.
 pub(super) fn wait(cx: &mut Cx<'_>) -> String {
     match (delay(cx.argument(0), 1), cx.argument(1)) {
         (Some(time), "") => {
             cx.state.wait = Some(time.min(LONGEST_WAIT));
             "Done.\n".to_owned()
         }
-        (Some(_), condition) => format!("Waiting for '{condition}' is not built in Weir.\n"),
+        (Some(time), "srv-removable") => {
+            let place = cx.argument(2).to_owned();
+            match servers::removable(cx.runtime, &place) {
+                Err(why) => why,
+                Ok(true) => "Done.\n".to_owned(),
+                Ok(false) => {
+                    cx.state.until = Some((place, time.min(LONGEST_WAIT)));
+                    String::new()
+                }
+            }
+        }
+        (Some(_), condition) => format!("'{condition}' is no condition: 'srv-removable' is one.\n"),
         (None, _) => "Expects a duration.\n".to_owned(),
     }
 }

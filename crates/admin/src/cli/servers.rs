@@ -6,7 +6,7 @@ use weir_control::changes::NewEndpoint;
 use weir_control::snapshot::{Endpoint, Pool};
 use weir_control::{AdminState, Change};
 
-use super::context::Cx;
+use super::context::{Cx, Runtime};
 use super::weights::{server, state, weight, with_server};
 
 pub(super) fn set(cx: &mut Cx<'_>) -> String {
@@ -206,6 +206,21 @@ pub(super) fn add(cx: &mut Cx<'_>) -> String {
     }
 }
 
+/// Whether nothing keeps a server any more.
+///
+/// # Errors
+/// There is no such server, or it is not in maintenance: waiting is in vain.
+pub(super) fn removable(runtime: &dyn Runtime, place: &str) -> Result<bool, String> {
+    let snapshot = runtime.snapshot();
+    let (_, endpoint) = server(place, &snapshot)?;
+    if endpoint.asked != AdminState::Maintenance && !endpoint.disabled {
+        return Err(IN_SERVICE.to_owned());
+    }
+    Ok(endpoint.used == 0)
+}
+
+const IN_SERVICE: &str = "Only servers in maintenance mode can be deleted.\n";
+
 pub(super) fn del(cx: &mut Cx<'_>) -> String {
     let snapshot = cx.runtime.snapshot();
     let (pool, endpoint) = match server(cx.argument(0), &snapshot) {
@@ -213,7 +228,7 @@ pub(super) fn del(cx: &mut Cx<'_>) -> String {
         Err(said) => return said,
     };
     if endpoint.asked != AdminState::Maintenance && !endpoint.disabled {
-        return "Only servers in maintenance mode can be deleted.\n".to_owned();
+        return IN_SERVICE.to_owned();
     }
     if endpoint.used > 0 {
         return "Server still has connections attached to it, cannot remove it.\n".to_owned();

@@ -18,6 +18,7 @@ use weir_telemetry::log::Ring;
 use super::context::{Cx, Level, Runtime, Severity, State};
 use super::help;
 use super::input::{Command as Input, Lines, TooLong};
+use super::servers;
 use super::table::{self, Status};
 
 /// What to write, and then to do.
@@ -55,6 +56,9 @@ impl Eq for Follow {}
 /// What the process that takes this one's place asks for. It stands in no list.
 const GIVE_SOCKETS: &str = "_getsocks";
 
+/// Between two looks at what is waited for.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
 /// See the module.
 pub struct Session {
     lines: Lines,
@@ -80,6 +84,7 @@ impl Session {
             quit: false,
             wait: None,
             follow: None,
+            until: None,
         };
         Self { lines: Lines::default(), left: Vec::new(), state, exposes: false, ended: false }
     }
@@ -112,6 +117,19 @@ impl Session {
 
     /// The answer to the next command, if one is there.
     pub fn next_reply(&mut self, runtime: &dyn Runtime) -> Option<Reply> {
+        if let Some((place, left)) = self.state.until.take() {
+            let text = match servers::removable(runtime, &place) {
+                Ok(false) if !left.is_zero() => {
+                    let wait = left.min(BETWEEN_LOOKS);
+                    self.state.until = Some((place, left - wait));
+                    return Some(Reply { wait: Some(wait), ..Reply::default() });
+                }
+                Ok(false) => "Wait delay expired.\n".to_owned(),
+                Ok(true) => "Done.\n".to_owned(),
+                Err(why) => why,
+            };
+            return Some(self.finished(text));
+        }
         if self.left.is_empty() {
             let Some(mut commands) = self.lines.next_line() else {
                 return self.ended.then(|| Reply { ends: true, ..Reply::default() });
@@ -125,7 +143,15 @@ impl Session {
             return Some(Reply { ends: true, gives_sockets, ..Reply::default() });
         }
         let before = self.state.severity;
-        let mut text = graded(self.answer(&command, runtime), &command, before);
+        let text = graded(self.answer(&command, runtime), &command, before);
+        if self.state.until.is_some() {
+            return Some(Reply::default());
+        }
+        Some(self.finished(text))
+    }
+
+    /// An answer is there: the prompt follows, or the end.
+    fn finished(&mut self, mut text: String) -> Reply {
         // Without a prompt it is one line, or as many as came at once.
         let ends = self.state.quit || (self.left.is_empty() && !self.state.prompt && self.lines.is_empty());
         let follow = self.state.follow.take();
@@ -135,7 +161,7 @@ impl Session {
                 text.push_str(if self.lines.in_payload() { "+ " } else { "> " });
             }
         }
-        Some(Reply { text, wait: self.state.wait.take(), ends, gives_sockets: false, follow })
+        Reply { text, wait: self.state.wait.take(), ends, gives_sockets: false, follow }
     }
 
     fn answer(&mut self, command: &Input, runtime: &dyn Runtime) -> String {

@@ -6,6 +6,7 @@
 //! Why: threads of their own, because a change waits for all workers, and because commands must be answered while those are
 //! busy. They are few, and idle.
 
+mod descriptors;
 mod plus;
 mod runtime;
 mod sticks;

@@ -254,6 +254,10 @@ impl cli::Runtime for Runtime {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn descriptors(&self) -> Vec<cli::Descriptor> {
+        super::descriptors::all()
+    }
+
     fn idle_percent(&self) -> u64 {
         let used = clock_gettime(ClockId::ProcessCPUTime);
         let used = used.tv_sec as u128 * 1_000_000_000 + used.tv_nsec as u128;
