@@ -48,7 +48,7 @@ impl Slot {
 }
 
 fn window(now: Millis) -> u64 {
-    now.0 / WINDOW & 0xffff
+    (now.0 / WINDOW) & 0xffff
 }
 
 impl Budget {

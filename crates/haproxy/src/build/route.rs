@@ -46,8 +46,11 @@ struct Front<'a> {
     /// Routes already made for backends by name.
     routes: BTreeMap<&'a str, RouteId>,
     /// What runs before a backend's application is asked, and where that tells its errors.
-    applications: BTreeMap<&'a str, (Vec<Op>, Option<Arc<Vec<ErrorLog>>>)>,
+    applications: BTreeMap<&'a str, Prepared>,
 }
+
+/// What runs before an application is asked, and where it tells its errors.
+type Prepared = (Vec<Op>, Option<Arc<Vec<ErrorLog>>>);
 
 /// Builds the site of a frontend or listen in mode http.
 pub(crate) fn site<'a>(context: &mut Context<'a>, proxy: &'a Proxy, tls: &[bool], early: bool) -> SiteId {

@@ -109,6 +109,7 @@ impl EndpointLoad {
 
     /// Takes a time into the average as a peak: a longer one counts at once, a shorter one by how long ago the last was. A lost race
     /// loses one of many times: harmless.
+    #[expect(clippy::cast_possible_truncation, reason = "between two times that are bounded")]
     pub(super) fn measure_peak(&self, micros: u64, now: Millis, decay: Duration) {
         // No answer takes more than an hour, as far as choices are concerned.
         let micros = micros.clamp(1, 3_600_000_000);
@@ -124,6 +125,7 @@ impl EndpointLoad {
     }
 
     /// The average of peaks, less what was forgotten since it was taken.
+    #[expect(clippy::cast_possible_truncation, reason = "a share of what was a u64")]
     pub(super) fn decayed(&self, now: Millis, decay: Duration) -> u64 {
         (self.average() as f64 * self.kept(now, decay)) as u64
     }

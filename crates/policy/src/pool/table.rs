@@ -142,7 +142,8 @@ impl Maglev {
             return Self { slots: Box::default() };
         };
         let few = members.len() <= (MAGLEV_SIZES[0] / MAGLEV_SLOTS) as usize;
-        let size = u64::from(MAGLEV_SIZES[usize::from(!few)]);
+        let slots = MAGLEV_SIZES[usize::from(!few)];
+        let size = u64::from(slots);
         // Where its order is, by how much it goes on, and when it is due: the heaviest takes a slot each round.
         let mut turns: Vec<_> = members
             .iter()
@@ -151,7 +152,7 @@ impl Maglev {
                 (*index, weight(endpoint), hash % size, mix(!hash) % (size - 1) + 1, 0u64)
             })
             .collect();
-        let mut slots = vec![u32::MAX; size as usize];
+        let mut slots = vec![u32::MAX; slots as usize];
         let (mut free, mut round) = (size, 0u64);
         'all: loop {
             round += 1;
@@ -160,10 +161,15 @@ impl Maglev {
                     continue;
                 }
                 *due += heaviest;
-                while slots[*place as usize] != u32::MAX {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "a place is below the number of slots, a u32"
+                )]
+                let at = |place: u64| place as usize;
+                while slots[at(*place)] != u32::MAX {
                     *place = (*place + *step) % size;
                 }
-                slots[*place as usize] = *index;
+                slots[at(*place)] = *index;
                 free -= 1;
                 if free == 0 {
                     break 'all;
