@@ -208,7 +208,8 @@ fn haproxy(root: &Path, findings: &mut Vec<String>) {
         all.iter().filter(|file| file.shown.contains(part)).map(|file| file.text.as_str()).collect()
     };
     let (tables, words) = (text("/table/"), text("/words/"));
-    let (takers, builders) = (text("/take/"), text("/build/"));
+    // Parameters of a section whose lines are no proxy's are read where the section is.
+    let (takers, builders) = (text("/take/"), text("/build/") + &text("/sections/"));
     for entry in tables.split("word(").skip(1) {
         let Some(name) = entry.split('"').nth(1) else { continue };
         let taker = ["Global(", "Proxy("].iter().find_map(|kind| Some(entry.split_once(kind)?.1));

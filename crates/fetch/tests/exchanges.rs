@@ -169,10 +169,8 @@ async fn over_tls() -> Result<(SocketAddr, String), Box<dyn std::error::Error>> 
             let acceptor = acceptor.clone();
             tokio::spawn(async move {
                 let Ok(stream) = acceptor.accept(stream).await else { return };
-                let service = service_fn(|_| async {
-                    let answer = Response::builder().status(204).body(Full::new(Bytes::new()));
-                    answer
-                });
+                let service =
+                    service_fn(|_| async { Response::builder().status(204).body(Full::new(Bytes::new())) });
                 let _ = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), service)
                     .await;

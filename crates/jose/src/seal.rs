@@ -204,7 +204,7 @@ fn open_content(
                 hmac::sign(&hmac::Key::new(digest, authentic), &[covered, nonce, sealed, &bits].concat());
             aws_lc_rs::constant_time::verify_slices_are_equal(wanted.as_ref().get(..half)?, tag).ok()?;
             let nonce: [u8; 16] = nonce.try_into().ok()?;
-            if sealed.is_empty() || sealed.len() % 16 != 0 {
+            if sealed.is_empty() || !sealed.len().is_multiple_of(16) {
                 return None;
             }
             let key = PaddedBlockDecryptingKey::cbc_pkcs7(cipher_key(secret)?).ok()?;

@@ -146,7 +146,7 @@ fn stalls(now: u64) -> Does {
 }
 
 fn flaps(now: u64) -> Does {
-    if now / 500 % 2 == 0 { Does::Answers(10) } else { Does::Refuses }
+    if (now / 500).is_multiple_of(2) { Does::Answers(10) } else { Does::Refuses }
 }
 
 fn measured() -> PoolOptions {
