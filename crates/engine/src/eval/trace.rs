@@ -1,26 +1,15 @@
 //! The trace that a request belongs to.
 //!
-//! Owns: whether a request is sampled, its ids, what endpoints are told of it, the variables about it.
+//! Owns: whether a request is sampled, its ids, what endpoints are told of it.
 //! Never: tells a collector (`answer::spans`).
 //! Driven by: the walk, before a route's program, where the route asks for it.
-
-use std::io::Write as _;
 
 use weir_http::trace_context::{TraceParent, trace_state};
 use weir_plan::Tracing;
 
 use super::text;
 use crate::exchange::fields::FieldName;
-use crate::exchange::{Exchange, Trace, Traffic};
-
-/// What of a trace a variable says.
-#[derive(Clone, Copy)]
-pub(super) enum Part {
-    Trace,
-    Span,
-    Parent,
-    ParentSampled,
-}
+use crate::exchange::{Exchange, Trace};
 
 /// Decides once for a request; what it is redirected to inside changes nothing.
 #[cold]
@@ -35,8 +24,9 @@ pub(crate) fn begin(exchange: &mut Exchange, tracing: &Tracing) {
         false => None,
     };
     let state = parent.and_then(|_| trace_state(fields.all(FieldName::new(b"tracestate"))));
-    let new =
-        |worker: &crate::worker::Worker| u128::from(worker.random()) << 64 | u128::from(worker.random()) | 1;
+    let new = |worker: &crate::worker::Worker| {
+        (u128::from(worker.random()) << 64) | u128::from(worker.random()) | 1
+    };
     let trace = Trace {
         own: TraceParent {
             trace_id: parent.map_or_else(|| new(&exchange.worker), |parent| parent.trace_id),
@@ -65,19 +55,4 @@ pub(crate) fn begin(exchange: &mut Exchange, tracing: &Tracing) {
             false => exchange.request.fields.set(b"tracestate", state.as_bytes()),
         }
     }
-}
-
-/// Appends the value of a variable about the trace; false if there is none.
-pub(super) fn append(traffic: &impl Traffic, of: Part, out: &mut Vec<u8>) -> bool {
-    let trace = traffic.exchange().and_then(|exchange| exchange.own.as_ref()?.trace.as_ref());
-    let Some(trace) = trace else { return false };
-    let written = match (of, trace.parent) {
-        (Part::Trace, _) => write!(out, "{:032x}", trace.own.trace_id),
-        (Part::Span, _) => write!(out, "{:016x}", trace.own.span_id),
-        (Part::Parent, Some(parent)) => write!(out, "{:016x}", parent.span_id),
-        (Part::ParentSampled, Some(parent)) => write!(out, "{}", u8::from(parent.sampled)),
-        (Part::Parent, None) => return false,
-        (Part::ParentSampled, None) => write!(out, "0"),
-    };
-    written.is_ok()
 }

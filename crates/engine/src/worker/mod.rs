@@ -34,6 +34,7 @@ pub(crate) mod race;
 pub(crate) mod roll;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
+mod span_queue;
 pub(crate) mod spans;
 pub(crate) mod staples;
 pub(crate) mod state_file;

@@ -61,7 +61,7 @@ pub(crate) struct Shared {
     /// At most one word of each waits there.
     pub(crate) errors: OnceLock<Sender<(EndpointKey, &'static str)>>,
     /// Spans of requests on their way to a collector.
-    pub(crate) spans: crate::worker::spans::Spans,
+    pub(crate) spans: crate::worker::span_queue::Spans,
     /// Single requests are shown, whatever the plan says.
     pub(crate) shows_requests: AtomicBool,
     /// The next health check panics: a test's order.
@@ -168,7 +168,7 @@ impl Shared {
             passwords: crate::worker::passwords::Passwords::default(),
             errands: crate::worker::errands::Errands::default(),
             errors: OnceLock::new(),
-            spans: crate::worker::spans::Spans::default(),
+            spans: crate::worker::span_queue::Spans::default(),
             shows_requests: AtomicBool::new(false),
             panic_next_check: AtomicBool::new(false),
             changes: options.changes,

@@ -1,6 +1,6 @@
 //! Spans on their way to a collector.
 //!
-//! Owns: the bounded queue, the thread that sends batches of it, the count of what was told and what was lost.
+//! Owns: the bound of the queue (`span_queue`), the thread that sends batches of it.
 //! Never: makes a span (`answer::spans` does), is there while nothing was sampled, or holds a worker up: what does not fit is dropped.
 //! Driven by: requests that end.
 //! Why in a thread of its own: a collector may be slow or gone, and a worker must not know.
@@ -10,9 +10,8 @@
 //! ```
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use weir_fetch::http::{HeaderMap, HeaderName, HeaderValue, Request};
@@ -21,29 +20,10 @@ use weir_plan::SpanExport;
 use weir_telemetry::otlp::{self, Span};
 
 use super::shared::Shared;
+use super::span_queue::Order;
 
 /// Longest time of one export; a batch that takes longer is lost.
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The queue of the process.
-#[derive(Default)]
-pub(crate) struct Spans {
-    orders: OnceLock<Sender<Order>>,
-    queued: AtomicUsize,
-    exported: AtomicU64,
-    dropped: AtomicU64,
-    failed: AtomicU64,
-}
-
-/// A span, and whom it is told to.
-type Order = (Arc<SpanExport>, Span);
-
-impl Spans {
-    /// Told, dropped because too many waited, lost because the collector did not take them.
-    pub(crate) fn totals(&self) -> [u64; 3] {
-        [&self.exported, &self.dropped, &self.failed].map(|count| count.load(Relaxed))
-    }
-}
 
 /// Gives a span away.
 #[cold]

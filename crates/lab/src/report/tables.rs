@@ -199,10 +199,10 @@ pub(super) fn knees(chapter: &Chapter) -> Option<Table> {
     for told in chapter.published.iter().flat_map(|p| &p.knees) {
         let work = format!("published: {}B", size(&told.size));
         let full = chapter.published.iter().flat_map(|p| &p.saturated);
-        let full = full
+        let mut full = full
             .filter(|full| (&full.who, &full.size) == (&told.who, &told.size))
             .map(|full| format!("published: its CPUs are 100% busy at {} requests/s", number(full.rate)));
-        let full = full.last().unwrap_or_default();
+        let full = full.next().unwrap_or_default();
         table.rows.push(vec![work, told.label.clone(), number(told.rate), String::new(), full]);
     }
     (!chapter.knees.is_empty()).then_some(table)

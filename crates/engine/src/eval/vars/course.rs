@@ -6,8 +6,8 @@ use std::time::Duration;
 use weir_expr::{Count, CourseVar, KeptIn, LocalOf, Moment, PriorityOf, Timer};
 use weir_plan::Action;
 
+use super::trace::{self, Part};
 use super::write::{display, extend, number, seconds, text_of};
-use crate::eval::trace::{self, Part};
 use crate::exchange::{Core, Ending, Exchange, Traffic};
 
 /// Appends the value of a variable about how it went; false if there is none.

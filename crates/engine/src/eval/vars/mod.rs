@@ -15,6 +15,7 @@ mod process;
 mod request;
 mod response;
 mod session;
+mod trace;
 mod upstream;
 pub(super) mod write;
 
