@@ -15,7 +15,6 @@ use weir_control::snapshot::Snapshot;
 use weir_telemetry::log::Ring;
 
 use super::peers::PeerSection;
-use super::session::Follow;
 use super::sticks::StickTable;
 
 /// Who a client is. Each may what those before it may.
@@ -323,6 +322,23 @@ impl Cx<'_> {
         self.arguments.get(at).map_or("", String::as_str)
     }
 }
+
+/// Lines of a ring from a place on.
+#[derive(Clone, Debug)]
+pub struct Follow {
+    /// The ring.
+    pub ring: Arc<Ring>,
+    /// The number of the next line.
+    pub from: u64,
+}
+
+impl PartialEq for Follow {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.ring, &other.ring) && self.from == other.from
+    }
+}
+
+impl Eq for Follow {}
 
 /// What commands change of their session.
 pub(super) struct State {

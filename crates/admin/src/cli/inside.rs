@@ -8,8 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use weir_telemetry::log::Ring;
 
-use super::context::Cx;
-use super::session::Follow;
+use super::context::{Cx, Follow};
 use super::sessions::date;
 
 /// `show errors`: malformed messages are refused and not kept.

@@ -27,13 +27,13 @@ mod variables;
 mod weights;
 
 pub use context::{
-    Certificate, CertificateFacts, CertificateList, Cx, Descriptor, Found, KeyList, Level, ListFacts, Rates,
-    Runtime, Socket, Trust, Waiting, WaitingTrust,
+    Certificate, CertificateFacts, CertificateList, Cx, Descriptor, Follow, Found, KeyList, Level, ListFacts,
+    Rates, Runtime, Socket, Trust, Waiting, WaitingTrust,
 };
 pub use input::{Command as Input, Lines, TooLong};
 pub use inside::lines_of;
 pub use peers::{PeerReport, PeerSection};
-pub use session::{Follow, Reply, Session};
+pub use session::{Reply, Session};
 pub use sticks::{StickRow, StickTable};
 pub use table::{COMMANDS, Command, Status};
 

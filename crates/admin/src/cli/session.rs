@@ -10,12 +10,9 @@
 //! loop { reply = session.next_reply(runtime) { Some → write, wait, perhaps end; None → read: feed(bytes), or end() } }
 //! ```
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use weir_telemetry::log::Ring;
-
-use super::context::{Cx, Level, Runtime, Severity, State};
+use super::context::{Cx, Follow, Level, Runtime, Severity, State};
 use super::help;
 use super::input::{Command as Input, Lines, TooLong};
 use super::servers;
@@ -35,23 +32,6 @@ pub struct Reply {
     /// Lines that are shown as they come, until the client says anything.
     pub follow: Option<Follow>,
 }
-
-/// Lines of a ring from a place on.
-#[derive(Clone, Debug)]
-pub struct Follow {
-    /// The ring.
-    pub ring: Arc<Ring>,
-    /// The number of the next line.
-    pub from: u64,
-}
-
-impl PartialEq for Follow {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.ring, &other.ring) && self.from == other.from
-    }
-}
-
-impl Eq for Follow {}
 
 /// What the process that takes this one's place asks for. It stands in no list.
 const GIVE_SOCKETS: &str = "_getsocks";

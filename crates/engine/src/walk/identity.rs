@@ -32,12 +32,15 @@ type Next = crate::exchange::Next<Later>;
 /// What comes of it, later.
 pub(super) type Soon<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
+/// A status, and a body that is whole.
+pub(super) type Fetched = (u16, Option<Vec<u8>>);
+
 /// Requests of our own, which the walk makes.
 pub(super) struct Requests {
     /// Asks another route who gets in; the status to refuse with.
     pub(super) ask: for<'a> fn(&'a mut Exchange, &'a AuthRequest) -> Soon<'a, Option<u16>>,
     /// Asks for something of the same site: its status, and its body if that is whole and no larger than a set of keys.
-    pub(super) fetch: for<'a> fn(&'a Exchange, &'a [u8]) -> Soon<'a, (u16, Option<Vec<u8>>)>,
+    pub(super) fetch: for<'a> fn(&'a Exchange, &'a [u8]) -> Soon<'a, Fetched>,
 }
 
 /// What is answered instead, if the client may not pass.

@@ -70,7 +70,7 @@ pub(crate) fn ask<'a>(
 }
 
 /// Asks for something of the same site: its status, and its body if that is whole.
-pub(super) fn fetch<'a>(exchange: &'a Exchange, uri: &'a [u8]) -> Soon<'a, (u16, Option<Vec<u8>>)> {
+pub(super) fn fetch<'a>(exchange: &'a Exchange, uri: &'a [u8]) -> Soon<'a, super::identity::Fetched> {
     Box::pin(async move {
         let cut = uri.iter().position(|byte| *byte == b'?');
         let (path, query) = cut.map_or((uri, &b""[..]), |at| (&uri[..at], &uri[at + 1..]));
