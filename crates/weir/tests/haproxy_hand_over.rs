@@ -63,7 +63,7 @@ fn hand_over(mut old: Running, by_weir: Option<Io>) {
     let left = old.process().wait(Deadline::standard());
     assert!(left.is_some_and(|status| status.success()), "{left:?} {}", new.printed());
     assert_eq!(listening(port), before, "the socket is the same one: {}", new.printed());
-    Client::connect(&old.port()).get("/").expect_body("new");
+    Client::connect(old.port()).get("/").expect_body("new");
     new.expect_clean_exit(UnixSignal::USR1);
 }
 
@@ -104,7 +104,7 @@ fn sockets_are_given_only_where_the_file_says_so() {
     let mut new = successor(&mut old, Some(Io::Epoll), "new");
     new.wait_for_output("expose-fd listeners");
     assert!(old.process().wait(Deadline::standard()).is_some_and(|status| status.success()));
-    Client::connect(&old.port()).get("/").expect_body("new");
+    Client::connect(old.port()).get("/").expect_body("new");
     new.expect_clean_exit(UnixSignal::USR1);
     let (code, printed) = Proxy::haproxy(&text("x").replace("expose-fd listeners", "expose-fd all")).check();
     assert!(code == 1 && printed.contains("listeners"), "{printed}");
