@@ -342,8 +342,6 @@ pub struct Back {
     pub pending_refused: u64,
     /// Retries that the budget had no room for.
     pub retries_withheld: u64,
-    /// Requests that were sent to a second endpoint.
-    pub hedges: u64,
 }
 
 /// Averages over about the last 1,024 exchanges, and the most since the start, in milliseconds.

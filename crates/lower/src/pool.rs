@@ -416,12 +416,8 @@ fn unique_key(pool: PoolId, name: &str, taken: &mut HashSet<EndpointKey>) -> End
 }
 
 fn guards(pool: &model::Pool) -> Option<Box<plan::Guards>> {
-    let guards = plan::Guards {
-        max_pending: pool.max_pending.unwrap_or(0),
-        retry_budget: pool.retry_budget,
-        hedge: pool.hedge,
-    };
-    let none = guards.max_pending == 0 && guards.retry_budget.is_none() && guards.hedge.is_none();
+    let guards = plan::Guards { max_pending: pool.max_pending.unwrap_or(0), retry_budget: pool.retry_budget };
+    let none = guards.max_pending == 0 && guards.retry_budget.is_none();
     (!none).then(|| Box::new(guards))
 }
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use weir_diag::Origin;
 use weir_expr::check::{AgentCheck, CheckStep, Cuts, FirstState, Observe};
 use weir_expr::settings::{
-    BackupUse, Hedge, Locality, NameHolds, Outliers, PoolGroup, ProxyProtocol, RetryBudget, Spread, Ties,
-    Times, Unavailable,
+    BackupUse, Locality, NameHolds, Outliers, PoolGroup, ProxyProtocol, RetryBudget, Spread, Ties, Times,
+    Unavailable,
 };
 
 use crate::{Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTls};
@@ -68,9 +68,6 @@ pub struct Pool {
     /// What retries may add to its requests; `None`: as many as routes say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_budget: Option<RetryBudget>,
-    /// When requests are sent to a second endpoint while the first one has not answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hedge: Option<Hedge>,
     /// Exchanges that may wait for an answer to begin; one more is refused with 503. `None`: no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pending: Option<u32>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_control::PoolId;
 use weir_expr::check::{CheckStep, FirstState, Observe};
-use weir_expr::settings::{Hedge, NameHolds, Outliers, PoolGroup, RetryBudget, Unavailable};
+use weir_expr::settings::{NameHolds, Outliers, PoolGroup, RetryBudget, Unavailable};
 use weir_policy::pool::PoolConfig;
 
 use crate::{EndpointSet, Pattern, Queue, StickyMode, Template, UpstreamKeepalive, UpstreamTlsUse};
@@ -53,15 +53,13 @@ pub struct Pool {
     pub group: Option<Box<PoolGroup>>,
 }
 
-/// What bounds the work that is made of trouble, or makes a little more of it.
+/// What bounds the work that is made of trouble.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Guards {
     /// Exchanges that may wait for an answer to begin; 0: no bound.
     pub max_pending: u32,
     /// What retries may add to requests.
     pub retry_budget: Option<RetryBudget>,
-    /// When requests are sent to a second endpoint.
-    pub hedge: Option<Hedge>,
 }
 
 /// Names the endpoint of a request.

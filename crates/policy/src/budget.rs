@@ -1,4 +1,4 @@
-//! How much more work than was asked for may be made of trouble: retries and hedges, and how many may wait for an answer.
+//! How much more work than was asked for may be made of trouble: retries, and how many may wait for an answer.
 //!
 //! Owns: counts of requests and of what was added to them, over the last seconds; who waits now.
 //! Never: reads a clock, or decides what is worth another attempt (`retry`).
@@ -98,8 +98,6 @@ pub struct Pressure {
     pub pending: Pending,
     /// Attempts made again.
     pub retries: Budget,
-    /// Attempts made beside others.
-    pub hedges: Budget,
 }
 
 /// Exchanges that wait for an answer to begin.

@@ -407,8 +407,6 @@ fn backs(text: &mut Text, what: &str, rows: &[Row<'_, Back>]) {
         column(text, rows, (&name("pending_refused_total"), c, help), |b| b.pending_refused);
         let help = "Retries left out for the pool's budget.";
         column(text, rows, (&name("retries_withheld_total"), c, help), |b| b.retries_withheld);
-        let help = "Requests sent to a second endpoint while the first one was late.";
-        column(text, rows, (&name("hedges_total"), c, help), |b| b.hedges);
     }
     latency_column(text, rows, &name("response_duration_seconds"), "Time to the answer's head.", |b| {
         &b.latency

@@ -309,7 +309,7 @@ fn names_to_follow_need_a_zone_and_a_resolver() {
     let (code, said) = check("zone u 64k; server app.test resolve;", "");
     assert!(code != 0 && said.contains("no resolver is defined"), "{said}");
     let (code, said) = check("zone u 64k; server app.test service=http resolve;", "resolver 127.0.0.1;");
-    assert!(code != 0 && said.contains("service=http"), "{said}");
+    assert_eq!(code, 0, "{said}");
     let (code, said) = check("zone u 64k; resolver 127.0.0.1; server nowhere.invalid resolve;", "");
     assert_eq!(code, 0, "{said}");
 }

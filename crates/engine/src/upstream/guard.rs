@@ -1,4 +1,4 @@
-//! What bounds the work that a pool's trouble makes: exchanges that wait, retries, hedges.
+//! What bounds the work that a pool's trouble makes: exchanges that wait, retries.
 //!
 //! Owns: an exchange's place among those that wait for an answer, its questions to the budgets of its pool.
 //! Never: keeps a count (`weir_policy::budget` does), or is there for pools without bounds.
@@ -43,9 +43,6 @@ impl Guard {
         let now = core.worker.millis();
         if settings.retry_budget.is_some() {
             guard.pressure.retries.begin(now);
-        }
-        if settings.hedge.is_some() {
-            guard.pressure.hedges.begin(now);
         }
         Some(guard)
     }

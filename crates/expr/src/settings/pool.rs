@@ -112,17 +112,6 @@ pub struct RetryBudget {
     pub least: u32,
 }
 
-/// When a request that may be sent twice is sent to a second endpoint while the first one has not answered. Off unless written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hedge {
-    /// After so long without the head of an answer.
-    pub after: Duration,
-    /// So hedged are at most so many percent of the requests of the last ten seconds.
-    pub percent: u8,
-    /// So many a second may always be.
-    pub least: u32,
-}
-
 /// Endpoints near by are preferred. Off unless written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Locality {

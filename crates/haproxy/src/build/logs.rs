@@ -57,6 +57,8 @@ fn target(log: &LogTarget, tag: &str, draft: &Draft, findings: &mut Findings) ->
         tag: tag.to_owned(),
         no_hostname: match form {
             Some(SyslogForm::Rfc3164) if named => false,
+            // `local` is that form without a host, whatever `log-send-hostname` says.
+            Some(SyslogForm::Rfc3164) if log.local => true,
             Some(SyslogForm::Rfc3164 | SyslogForm::Rfc5424) | None => global.send_hostname.is_none(),
             Some(_) => true,
         },

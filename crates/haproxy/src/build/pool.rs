@@ -115,7 +115,6 @@ pub(crate) fn pool(
         load_percent,
         locality: None,
         retry_budget: None,
-        hedge: None,
         max_pending: None,
         may_be_empty: true,
         group: None,

@@ -199,7 +199,6 @@ pub(crate) fn pool(name: &str, endpoints: &[&str]) -> Pool {
         load_percent: 0,
         locality: None,
         retry_budget: None,
-        hedge: None,
         max_pending: None,
         may_be_empty: false,
         group: None,

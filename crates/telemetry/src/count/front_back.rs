@@ -366,8 +366,6 @@ pub struct BackCells {
     pub pending_refused: Counter,
     /// Retries that the budget had no room for.
     pub retries_withheld: Counter,
-    /// Requests that were sent to a second endpoint.
-    pub hedges: Counter,
 }
 
 impl BackCells {
@@ -462,7 +460,6 @@ impl BackCells {
         back.overflows += self.overflows.value();
         back.pending_refused += self.pending_refused.value();
         back.retries_withheld += self.retries_withheld.value();
-        back.hedges += self.hedges.value();
         self.codes.add_to(&mut back.codes);
         sums.latency.add(&self.latency);
         sums.connect.add(&self.connect);
@@ -535,12 +532,11 @@ impl Cells for BackCells {
             overflows,
             pending_refused,
             retries_withheld,
-            hedges,
         } = self;
         show_each!(show: started, balanced, bytes_in, bytes_out, taken, given, denied_requests, denied_responses);
         show_each!(show: connect_errors, response_errors, retries, redispatches, client_aborts, server_aborts);
         show_each!(show: connects, reuses, internal_errors, failed_rewrites, last, made_unavailable, overflows);
-        show_each!(show: pending_refused, retries_withheld, hedges);
+        show_each!(show: pending_refused, retries_withheld);
         show_list!(show: answers, compression, cache);
         tls.counters(show);
     }
