@@ -92,6 +92,7 @@ fn a_session_is_not_carried_where_a_rule_wants_what_only_requests_have() {
         let run = |session: &mut Session, op: Op| program::run(session, &[op]);
         assert!(matches!(run(&mut session, Op::Stop), Verdict::Go));
         assert!(matches!(run(&mut session, Op::Close(None)), Verdict::Close(None)));
-        assert!(matches!(run(&mut session, Op::SkipLog), Verdict::Close(None)));
+        assert!(matches!(run(&mut session, Op::RetryConnectOnly), Verdict::Close(None)));
+        assert!(matches!(run(&mut session, Op::SkipLog), Verdict::Go));
     });
 }
