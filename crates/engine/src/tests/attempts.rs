@@ -15,7 +15,8 @@ use weir_wire::{ClientConnection, Conn};
 
 use super::{exchange, on_a_worker, plan, reach, sockets};
 use crate::exchange::{Ending, Exchange, Phase};
-use crate::upstream::{Answered, Attempts, Destination, Failed, Opened, Protocol, Stop, Unanswered};
+use crate::upstream::target::Destination;
+use crate::upstream::{Answered, Attempts, Failed, Opened, Protocol, Stop, Unanswered};
 use crate::worker::Worker;
 use crate::worker::idle::Kept;
 use crate::worker::watch::{Ends, Watch, Watched};

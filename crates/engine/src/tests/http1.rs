@@ -16,7 +16,8 @@ use crate::exchange::clientless::Clientless;
 use crate::exchange::{Ending, Phase};
 use crate::upstream::http1::Http1;
 use crate::upstream::request::{Asked, UpstreamBody};
-use crate::upstream::{Attempts, Destination, Unanswered};
+use crate::upstream::target::Destination;
+use crate::upstream::{Attempts, Unanswered};
 use crate::worker::watch::{Ends, Watch, Watched};
 
 pub(super) fn proxy() -> Proxy {

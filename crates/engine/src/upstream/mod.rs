@@ -22,10 +22,9 @@ pub(crate) mod request;
 pub(crate) mod stapling;
 pub(crate) mod stick;
 pub(crate) mod sticky;
-mod target;
+pub(crate) mod target;
 
 pub(crate) use attempt::{Answered, Attempts, Failed, LeaseEnd, Opened, Protocol, Reach, Stop, Unanswered};
 pub(crate) use connect::{ConnectFailure, ConnectSettings, open};
 pub(crate) use datagram::{DatagramPeer, DatagramReach};
-pub(crate) use picker::Picked;
-pub(crate) use target::{Destination, Resolved, resolve};
+pub(crate) use target::{Resolved, resolve};

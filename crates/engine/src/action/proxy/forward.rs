@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use weir_http::Framing;
 use weir_plan::{Program, Proxy};
-use weir_policy::idle::History;
 use weir_telemetry::AttemptEnd;
 use weir_wire::{ClientConnection, Step};
 
@@ -21,9 +20,9 @@ use crate::action::{lasting, rewrite, rules, settle, tunnel};
 use crate::answer::respond;
 use crate::exchange::{BodySize, Downstream, Exchange, Next};
 use crate::upstream::request::Asked;
-use crate::upstream::{Answered, Attempts, Destination, LeaseEnd, Picked, stick, sticky};
+use crate::upstream::{Answered, Attempts, LeaseEnd, stick, sticky};
 use crate::worker::count::Attempting;
-use crate::worker::idle::{IdleKey, Kept};
+use crate::worker::idle::Kept;
 use crate::worker::watch::Ends;
 
 /// How an answer goes on behind its head.
@@ -60,7 +59,7 @@ pub(super) async fn go_on<'a, D: Downstream>(
             head.refuse(exchange, attempts);
             return instead;
         }
-        goes = judged(exchange, down, attempts, proxy, *head);
+        goes = head.judged(exchange, down, attempts, proxy);
     }
     match goes {
         // Rules were waited for.
@@ -84,9 +83,8 @@ pub(super) fn begin<'a, D: Downstream>(
     answered: Answered<Box<ClientConnection>>,
 ) -> Goes<'a> {
     let installed = attempts.installed;
-    let Answered { link: conn, key, history, picked, destination, lease, counted } = answered;
     let method = exchange.upstream_method();
-    let response = conn.response();
+    let response = answered.link.response();
     let status = response.status();
     let reusable = response.reusable(method) && !asked.close;
     exchange.response.status = status;
@@ -94,18 +92,17 @@ pub(super) fn begin<'a, D: Downstream>(
         attempt.protocol = Some(response.version().as_str());
     }
     crate::exchange::sticks::answered(exchange, status);
-    exchange.response.upstream_fields.load(conn.head_bytes(), response.headers());
+    exchange.response.upstream_fields.load(answered.link.head_bytes(), response.headers());
     let reason = response.reason();
     if reason != exchange.phrases().reason(status).as_bytes() {
         exchange.response.reason = Some(reason.into());
     }
+    let head = Head { answered, reusable };
     if exchange.caching.is_some() && keep::seen(exchange, &proxy.ignore_headers) {
-        let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
-        unwanted.end(exchange, attempts, counted);
+        head.refuse(exchange, attempts);
         return Goes::Over(Next::Done);
     }
     rewrite::take_fields(exchange, proxy);
-    let head = Head { conn, key, history, picked, destination, lease, counted, reusable, status };
     if let Some(program) = &installed.plan.route(exchange.route).response_program {
         match rules::judge(exchange, program) {
             Judged::Passed => {}
@@ -116,80 +113,84 @@ pub(super) fn begin<'a, D: Downstream>(
             Judged::Waits => return Goes::Judged(Box::new(head), program.clone()),
         }
     }
-    judged(exchange, down, attempts, proxy, head)
+    head.judged(exchange, down, attempts, proxy)
 }
 
-/// The head of an answer that rules judge.
+/// An answer whose head is here.
 pub(super) struct Head {
-    conn: Box<ClientConnection>,
-    key: IdleKey,
-    history: History,
-    picked: Picked,
-    destination: Destination,
-    lease: LeaseEnd,
-    counted: Attempting,
+    answered: Answered<Box<ClientConnection>>,
+    /// Its connection may be kept.
     reusable: bool,
-    status: u16,
 }
 
 impl Head {
-    /// Another answer takes its place.
-    fn refuse(self, exchange: &mut Exchange, attempts: &Attempts<'_>) {
-        let Self { conn, key, history, picked, destination, counted, reusable, .. } = self;
-        let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
-        unwanted.end(exchange, attempts, counted);
+    /// Goes on with an answer that rules let pass.
+    fn judged<'a, D: Downstream>(
+        self,
+        exchange: &mut Exchange,
+        down: &mut D,
+        attempts: &Attempts<'a>,
+        proxy: &Proxy,
+    ) -> Goes<'a> {
+        let installed = attempts.installed;
+        let method = exchange.upstream_method();
+        sticky::set(exchange, installed, &self.answered.picked);
+        stick::learn(exchange, installed, &self.answered.picked);
+        let response = self.answered.link.response();
+        let (status, framing) = (response.status(), response.framing(method));
+        if status == 101 {
+            let Answered { link, mut counted, lease, .. } = self.answered;
+            counted.answered(status);
+            return Goes::Tunnel(link, counted, lease);
+        }
+        let redirected = rewrite::accelerated(exchange, installed, proxy);
+        let intercepted = settle::intercepts(exchange, &proxy.settings, status);
+        if let Some(instead) = settle::instead(exchange, redirected, intercepted, &proxy.ignore_headers) {
+            self.refuse(exchange, attempts);
+            return Goes::Over(instead);
+        }
+        let Self { answered, reusable } = self;
+        let Answered { link: mut conn, key, history, picked, destination, lease, counted } = answered;
+        conn.begin_body(method);
+        let size = match framing {
+            Framing::Length(length) => BodySize::Known(length),
+            Framing::None if respond::is_bodiless(exchange) => BodySize::Bodiless,
+            Framing::None => BodySize::Known(0),
+            Framing::Chunked | Framing::UntilClose => BodySize::Unknown,
+        };
+        exchange.response.unbuffered = !rewrite::buffering(exchange, proxy);
+        settle::start(exchange, down, size, (&proxy.ignore_headers, &proxy.settings, proxy.store.as_deref()));
+        let queued = relay::at_once(exchange, down, &mut conn);
+        let keeping = reusable.then(|| Keeping {
+            pool: picked.pool,
+            bounds: destination.keepalive(installed),
+            key,
+            history,
+        });
+        let mut source = Source::new(exchange, conn, keeping, counted, lease);
+        let (queued, ended) = match queued {
+            Ok(true) => (true, relay::end_now(exchange, down, &mut source)),
+            other => (false, other),
+        };
+        match ended {
+            Ok(false) => Goes::Body(Box::new(Body { source, status, queued })),
+            ended => Goes::Over(relayed_to(exchange, down, &mut source, status, ended.map(drop))),
+        }
     }
-}
 
-/// Goes on with an answer that rules let pass.
-fn judged<'a, D: Downstream>(
-    exchange: &mut Exchange,
-    down: &mut D,
-    attempts: &Attempts<'a>,
-    proxy: &Proxy,
-    head: Head,
-) -> Goes<'a> {
-    let installed = attempts.installed;
-    let Head { mut conn, key, history, picked, destination, lease, mut counted, reusable, status } = head;
-    let method = exchange.upstream_method();
-    sticky::set(exchange, installed, &picked);
-    stick::learn(exchange, installed, &picked);
-    if status == 101 {
-        counted.answered(status);
-        return Goes::Tunnel(conn, counted, lease);
-    }
-    let framing = conn.response().framing(method);
-    let redirected = rewrite::accelerated(exchange, installed, proxy);
-    let intercepted = settle::intercepts(exchange, &proxy.settings, status);
-    if let Some(instead) = settle::instead(exchange, redirected, intercepted, &proxy.ignore_headers) {
-        let unwanted = Unwanted { conn, key, history, picked: &picked, destination: &destination, reusable };
-        unwanted.end(exchange, attempts, counted);
-        return Goes::Over(instead);
-    }
-    conn.begin_body(method);
-    let size = match framing {
-        Framing::Length(length) => BodySize::Known(length),
-        Framing::None if respond::is_bodiless(exchange) => BodySize::Bodiless,
-        Framing::None => BodySize::Known(0),
-        Framing::Chunked | Framing::UntilClose => BodySize::Unknown,
-    };
-    exchange.response.unbuffered = !rewrite::buffering(exchange, proxy);
-    settle::start(exchange, down, size, (&proxy.ignore_headers, &proxy.settings, proxy.store.as_deref()));
-    let queued = relay::at_once(exchange, down, &mut conn);
-    let keeping = reusable.then(|| Keeping {
-        pool: picked.pool,
-        bounds: destination.keepalive(installed),
-        key,
-        history,
-    });
-    let mut source = Source::new(exchange, conn, keeping, counted, lease);
-    let (queued, ended) = match queued {
-        Ok(true) => (true, relay::end_now(exchange, down, &mut source)),
-        other => (false, other),
-    };
-    match ended {
-        Ok(false) => Goes::Body(Box::new(Body { source, status, queued })),
-        ended => Goes::Over(relayed_to(exchange, down, &mut source, status, ended.map(drop))),
+    /// Another answer takes its place. What little of its body is here is read, so that the connection may be kept.
+    fn refuse(self, exchange: &mut Exchange, attempts: &Attempts<'_>) {
+        let Self { answered, reusable } = self;
+        let Answered { link: mut conn, key, history, picked, destination, mut counted, .. } = answered;
+        let (method, status) = (exchange.upstream_method(), conn.response().status());
+        conn.begin_body(method);
+        if reusable && conn.incoming.rest_is_here() && drained(&mut conn) && conn.is_clean() {
+            let bounds = destination.keepalive(attempts.installed);
+            let kept = (Kept { conn, history }, counted.keeps());
+            exchange.worker.park(picked.pool, &bounds, key, kept);
+        }
+        counted.end(AttemptEnd::Answer(status), exchange);
+        settle::forget_fields(exchange);
     }
 }
 
@@ -226,32 +227,6 @@ async fn carry<'a, D: Downstream>(
             rest.ended(exchange, down, stored)
         }
         relayed => relayed_to(exchange, down, &mut source, status, relayed.map(drop)),
-    }
-}
-
-/// An endpoint's answer that another takes the place of.
-struct Unwanted<'a> {
-    conn: Box<ClientConnection>,
-    key: IdleKey,
-    history: History,
-    picked: &'a Picked,
-    destination: &'a Destination,
-    reusable: bool,
-}
-
-impl Unwanted<'_> {
-    /// What little of its body is here is read, so that the connection may be kept.
-    fn end(self, exchange: &mut Exchange, attempts: &Attempts<'_>, mut counted: Attempting) {
-        let Self { mut conn, key, history, picked, destination, reusable } = self;
-        let (method, status) = (exchange.upstream_method(), conn.response().status());
-        conn.begin_body(method);
-        if reusable && conn.incoming.rest_is_here() && drained(&mut conn) && conn.is_clean() {
-            let bounds = destination.keepalive(attempts.installed);
-            let kept = (Kept { conn, history }, counted.keeps());
-            exchange.worker.park(picked.pool, &bounds, key, kept);
-        }
-        counted.end(AttemptEnd::Answer(status), exchange);
-        crate::action::settle::forget_fields(exchange);
     }
 }
 
