@@ -116,16 +116,9 @@ impl MadeTls {
         name: &str,
         given: Given<'_>,
     ) -> Result<Self, String> {
-        let mut servers = self.servers.clone();
-        for (at, (listener, made)) in plan.listeners.iter().zip(&mut servers).enumerate() {
-            let Some(tls) = &listener.tls else { continue };
-            for (identity, made) in plan.tls.iter().zip(made) {
-                if made.is_some() && names_of(identity).any(|one| one == name) {
-                    let identity = with_given(identity, given);
-                    *made = Some(serve(shared, tls, &identity, self.caches[at].clone())?);
-                }
-            }
-        }
+        let servers = self.servers_again(shared, plan, |identity| {
+            names_of(identity).any(|one| one == name).then(|| with_given(identity, given))
+        })?;
         let mut clients = self.clients.clone();
         for (tls, made) in plan.upstream_tls.iter().zip(&mut clients) {
             let own = tls.certificate.iter().map(Certificate::name);
@@ -144,20 +137,31 @@ impl MadeTls {
         chains: &[Arc<[u8]>],
         given: Given<'_>,
     ) -> Result<Self, String> {
+        let servers = self.servers_again(shared, plan, |identity| {
+            identity.stapling.as_ref()?;
+            let identity = with_given(identity, given);
+            identity.certificates.iter().any(|one| chains.contains(&one.chain.bytes)).then_some(identity)
+        })?;
+        Ok(Self { servers, caches: self.caches.clone(), clients: self.clients.clone() })
+    }
+
+    /// The servers, made anew where `changed` gives the identity that they are made of now.
+    fn servers_again<'p>(
+        &self,
+        shared: &Shared,
+        plan: &'p Plan,
+        changed: impl Fn(&'p TlsIdentity) -> Option<Cow<'p, TlsIdentity>>,
+    ) -> Result<Vec<Vec<Option<ServerTls>>>, String> {
         let mut servers = self.servers.clone();
         for (at, (listener, made)) in plan.listeners.iter().zip(&mut servers).enumerate() {
             let Some(tls) = &listener.tls else { continue };
-            for (identity, made) in plan.tls.iter().zip(made) {
-                if made.is_none() || identity.stapling.is_none() {
-                    continue;
-                }
-                let identity = with_given(identity, given);
-                if identity.certificates.iter().any(|one| chains.contains(&one.chain.bytes)) {
+            for (identity, made) in plan.tls.iter().zip(made).filter(|(_, made)| made.is_some()) {
+                if let Some(identity) = changed(identity) {
                     *made = Some(serve(shared, tls, &identity, self.caches[at].clone())?);
                 }
             }
         }
-        Ok(Self { servers, caches: self.caches.clone(), clients: self.clients.clone() })
+        Ok(servers)
     }
 
     /// With clients of a listener that asked for the name of an identity.
