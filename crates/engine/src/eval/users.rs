@@ -8,10 +8,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs::OpenOptions;
-use std::io::Read as _;
 use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::SystemTime;
@@ -194,15 +191,8 @@ fn faults(path: &Path, stored: &[String], places: &HashMap<Vec<u8>, usize>) -> O
 
 /// Reads a file, but nothing that would make the worker wait (a pipe), or has no end.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
-    let facts = file.metadata()?;
-    if !facts.is_file() || facts.len() > LARGEST_FILE {
-        return Err(std::io::Error::other("it is no regular file of at most 64 MB"));
-    }
-    let mut text = Vec::new();
-    file.take(LARGEST_FILE).read_to_end(&mut text)?;
-    Ok(text)
+    let is_not = "it is no regular file of at most 64 MB";
+    crate::files::open::whole(path, LARGEST_FILE, is_not).map(|(text, _)| text)
 }
 
 /// Lines `user:password[:comment]`; `#` begins a comment. The first line of a name counts.

@@ -5,9 +5,11 @@
 //! Driven by: the cache, candidates, index files, listings.
 //! Why: under a rule every folder on the way is opened by itself, so that a link put there meanwhile is not followed.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
@@ -24,6 +26,19 @@ pub(crate) fn open(name: &[u8], rule: Symlinks) -> Result<File, Errno> {
         rule => walk(name, rule, FLAGS)?,
     };
     Ok(File::from(fd))
+}
+
+/// Reads a whole file of at most so many bytes, and says what it is; `is_not`: what is said of anything else. A pipe in its
+/// place is not waited for.
+pub(crate) fn whole(path: &Path, most: u64, is_not: &str) -> io::Result<(Vec<u8>, Metadata)> {
+    let file = File::from(openat(CWD, path, FLAGS, Mode::empty())?);
+    let facts = file.metadata()?;
+    if !facts.is_file() || facts.len() > most {
+        return Err(io::Error::other(is_not));
+    }
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok((bytes, facts))
 }
 
 /// What a name leads to, without opening it.

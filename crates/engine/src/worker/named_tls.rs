@@ -6,10 +6,10 @@
 //! Why keyed by what was written in place of the variables: the same files under the same settings are the same TLS.
 
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
+use std::fs::Metadata;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -83,15 +83,8 @@ fn part(text: &[u8], folder: &Path, stamps: &mut Vec<Stamp>) -> Result<(Source, 
     }
     let path = folder.join(std::ffi::OsStr::from_bytes(text));
     let failed = |error: io::Error| format!("cannot load certificate \"{}\": {error}", path.display());
-    // A pipe in a file's place is not waited for.
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(flags).open(&path).map_err(failed)?;
-    let found = file.metadata().map_err(failed)?;
-    if !found.is_file() || found.len() > LARGEST {
-        return Err(failed(io::Error::other("it is no file of a certificate's size")));
-    }
-    let mut bytes = Vec::new();
-    file.take(LARGEST).read_to_end(&mut bytes).map_err(failed)?;
+    let is_not = "it is no file of a certificate's size";
+    let (bytes, found) = crate::files::open::whole(&path, LARGEST, is_not).map_err(failed)?;
     stamps.push(Stamp::new(&path, &found));
     Ok((Source::File(path), bytes.into()))
 }

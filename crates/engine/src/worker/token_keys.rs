@@ -6,9 +6,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs::OpenOptions;
-use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -70,7 +67,10 @@ impl TokenKeys {
     pub(crate) fn of_file(&self, path: &Path, place: Place, now: Instant) -> Result<Arc<KeySet>, String> {
         let facts = path.metadata().map_err(|error| error.to_string())?;
         self.of(place, Stamp::File(facts.modified().ok(), facts.len()), now, |_| {
-            let text = read(path).map_err(|error| error.to_string())?;
+            let most = keys::LARGEST as u64 + 1;
+            let (text, _) =
+                crate::files::open::whole(path, most, "it is no regular file of a key set's size")
+                    .map_err(|error| error.to_string())?;
             KeySet::parse(&text).map_err(|error| error.to_string())
         })
     }
@@ -94,16 +94,4 @@ impl TokenKeys {
         all.insert(place, Kept { set: set.clone(), stamp, since: now });
         Ok(set)
     }
-}
-
-/// Reads a file, but nothing that would make the worker wait (a pipe), or that is no set of keys by its size.
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is no regular file"));
-    }
-    let mut text = Vec::new();
-    file.take(keys::LARGEST as u64 + 1).read_to_end(&mut text)?;
-    Ok(text)
 }
