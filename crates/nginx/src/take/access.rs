@@ -69,14 +69,7 @@ pub(crate) fn auth_request_set(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directi
 
 /// A password file; relative to the folder of the main file.
 pub(crate) fn auth_basic_user_file(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    let word = &d.args[0];
-    let file = if word.text.starts_with('$') {
-        lo.template(word)
-    } else {
-        let text = lo.conf_path(&word.text).to_string_lossy().into_owned();
-        lo.template_of(&text, word)
-    };
-    s.parts().user_file = Some(file);
+    s.parts().user_file = Some(lo.conf_file(&d.args[0]));
 }
 
 /// `set_real_ip_from address | CIDR | unix: | hostname`.

@@ -22,6 +22,15 @@ impl Lowering<'_> {
         self.template_of(&word.text, word)
     }
 
+    /// The path of a file of configuration, relative to the main file's folder; what begins with a variable is taken as it is.
+    pub(crate) fn conf_file(&mut self, word: &Word) -> Template {
+        if word.text.starts_with('$') {
+            return self.template(word);
+        }
+        let text = self.conf_path(&word.text).to_string_lossy().into_owned();
+        self.template_of(&text, word)
+    }
+
     /// A part of a word with variables.
     pub(crate) fn template_of(&mut self, text: &str, word: &Word) -> Template {
         self.compile(text, word, Missing::Error)

@@ -34,13 +34,7 @@ pub(crate) fn kind(_: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
 
 /// A file of keys; relative to the folder of the main file.
 pub(crate) fn key_file(lo: &mut Lowering<'_>, s: &mut Scope, d: &Directive) {
-    let word = &d.args[0];
-    let file = if word.text.starts_with('$') {
-        lo.template(word)
-    } else {
-        let text = lo.conf_path(&word.text).to_string_lossy().into_owned();
-        lo.template_of(&text, word)
-    };
+    let file = lo.conf_file(&d.args[0]);
     let level = s.level;
     s.parts().token.keys.push(level, TokenKeys::File(file));
 }
