@@ -9,6 +9,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use weir_policy::hash::sdbm;
+
 use super::ring::{Ring, RingSpec};
 use super::syslog::{SyslogAddress, SyslogSocket};
 
@@ -173,13 +175,6 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.rings().for_each(|ring| ring.end());
     }
-}
-
-/// HAProxy's hash where no other is asked for.
-fn sdbm(key: &[u8]) -> u32 {
-    key.iter().fold(0_u32, |hash, &byte| {
-        u32::from(byte).wrapping_add(hash << 6).wrapping_add(hash << 16).wrapping_sub(hash)
-    })
 }
 
 fn key(text: &[u8], steps: &[HashStep]) -> Vec<u8> {
