@@ -23,13 +23,13 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("jose", &[]),
     ("media", &[]),
     ("cache", &["rt"]),
-    ("fetch", &[]),
+    ("fetch", &["expr"]),
     ("acme", &["control", "expr", "fetch"]),
     ("plan", &["http", "policy", "control", "expr"]),
     ("lower", &["model", "plan", "diag", "expr", "policy", "http", "password"]),
     ("rt", &[]),
     ("wire", &["http", "rt"]),
-    ("telemetry", &["control"]),
+    ("telemetry", &["control", "policy"]),
     (
         "engine",
         &[

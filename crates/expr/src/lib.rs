@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod authorities;
 pub mod check;
 pub mod ciphers;
 mod convert;

@@ -7,10 +7,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use std::sync::Arc;
-
-/// Where distributions keep the authorities that they trust, as one PEM file.
-const SYSTEM: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+use weir_expr::authorities;
 
 /// Who vouches for a server that is asked over TLS.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +35,7 @@ impl Trust {
         let (roots, identity) = match self {
             Self::System => (system()?, None),
             Self::Authorities { pem, identity } => {
-                let roots = if pem.is_empty() { system()? } else { authorities(pem)? };
+                let roots = if pem.is_empty() { system()? } else { read(pem)? };
                 (roots, identity.as_ref())
             }
             Self::Anybody => {
@@ -62,13 +59,13 @@ impl Trust {
 
 /// The system's authorities; none where it has no file of them, so that only servers in clear can be asked.
 fn system() -> Result<RootCertStore, Error> {
-    let Some(pem) = SYSTEM.iter().find_map(|path| std::fs::read(path).ok()) else {
+    let Some(pem) = authorities::SYSTEM.iter().find_map(|path| std::fs::read(path).ok()) else {
         return Ok(RootCertStore::empty());
     };
-    authorities(&pem)
+    read(&pem)
 }
 
-fn authorities(pem: &[u8]) -> Result<RootCertStore, Error> {
+fn read(pem: &[u8]) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     let all = certificates(pem)?;
     // A bundle may have one that the library does not know: the others still count.

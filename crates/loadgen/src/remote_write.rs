@@ -36,9 +36,6 @@ const LEFT: Duration = Duration::from_secs(15);
 /// How often a request is tried that finds no receiver, or one in trouble, and how long it waits in between.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
-/// Where systems keep the authorities that they trust.
-const AUTHORITIES: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
 /// Sends figures while a run goes on.
 pub struct RemoteWrite {
@@ -178,7 +175,11 @@ fn user(url: &str) -> Option<&str> {
 fn verifying(ca_pem: Option<Vec<u8>>) -> Result<ClientTls, String> {
     let found = || {
         let named = std::env::var("SSL_CERT_FILE").ok();
-        named.as_deref().into_iter().chain(AUTHORITIES).find_map(|path| std::fs::read(path).ok())
+        named
+            .as_deref()
+            .into_iter()
+            .chain(weir_expr::authorities::SYSTEM)
+            .find_map(|path| std::fs::read(path).ok())
     };
     let ca_pem =
         ca_pem.or_else(found).ok_or("no authorities are known here: --remote-write-ca names a file")?;

@@ -17,7 +17,7 @@ use weir_rt::{
 };
 
 /// Debian's bundle of the authorities that the system trusts.
-const SYSTEM_CAS: &str = "/etc/ssl/certs/ca-certificates.crt";
+const SYSTEM_CAS: &str = weir_expr::authorities::SYSTEM[0];
 
 fn pair(certificate: &Certificate) -> CertKey {
     CertKey {
